@@ -10,12 +10,17 @@ from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
+from wpk.graph_passes.clean.defined_forms import DefinedForms
+from wpk.graph_passes.clean.function_bodies import FunctionBodies
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.clean.nan_guard import NanGuard
+from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
+from wpk.graph_passes.clean.resize_parts import ResizeParts
+from wpk.graph_passes.clean.window_parts import WindowParts
 from wpk.graph_passes.core import GraphPass
 from wpk.graph_passes.fold.attention_scale import ScaleBehindProduct, ScaleIntoProjection
 from wpk.graph_passes.fold.batch_norm import (
@@ -30,6 +35,7 @@ from wpk.graph_passes.fold.constants_into_weights import (
     ConstantsIntoWeights,
     ScaleThroughBias,
 )
+from wpk.graph_passes.fold.empty_tensors import EmptyTensors
 from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
@@ -49,6 +55,7 @@ from wpk.graph_passes.movement.triangle_mask import TriangleMask
 from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
+from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
@@ -87,12 +94,19 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         InlineConditionals(),
         ModernForms(),
         AttentionParts(),
+        PlainForms(),
+        EinsumParts(),
+        DefinedForms(),
+        ResizeParts(),
+        WindowParts(),
         BlockMovement(),
         QuantisedProducts(),
         QuantisationParts(),
+        FunctionBodies(),  # of what the passes before leave
         DeadCode(),
         ConstantFolding(),
         KnownResults(),
+        EmptyTensors(),
         ShapeArithmetic(),
         IdentityElimination(),
         IdentityGather(),

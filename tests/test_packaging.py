@@ -92,7 +92,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept = {"build"} if inside_package else set()  # wpk/build is a room, build/ a leftover
         return set(skipped(folder, names)) - kept
 
-    shutil.copytree(ROOT, copy, ignore=skip)
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=skip)
     return copy
 
 
@@ -130,6 +130,13 @@ def test_the_sdist_holds_what_builds_and_tests_it(
 
 
 @pytest.mark.slow
+def test_what_an_index_shows_of_both_is_valid(distributions: tuple[Path, Path]) -> None:
+    done = _run(sys.executable, "-m", "twine", "check", "--strict", *distributions)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == len(distributions)
+
+
+@pytest.mark.slow
 def test_a_plain_install_of_the_wheel_works(
     distributions: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -153,6 +160,32 @@ def test_an_editable_install_works(checkout: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     _check_installed(python, checkout / "wpk")
+
+
+@pytest.mark.parametrize("place", ["beside the clone", "in the clone"])
+@pytest.mark.slow
+def test_a_script_near_a_clone_gets_the_package(
+    checkout: Path, distributions: tuple[Path, Path], tmp_path: Path, place: str
+) -> None:
+    """The folder of a script is the first on the path, and a clone is a folder called ``wpk``."""
+    folder = checkout.parent if place == "beside the clone" else checkout
+    script = folder / "near_a_clone.py"
+    script.write_text("import wpk, wpk.search.loop, wpk.graph_passes; print(wpk.load.__name__)")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    done = _run(*pip, "--target", tmp_path / "plain", distributions[1])
+    assert done.returncode == 0, done.stderr
+    editable = Path(sysconfig.get_path("purelib"))
+    for installed in (tmp_path / "plain", editable):
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
+        path = {} if installed is editable else {"PYTHONPATH": str(installed)}
+        done = subprocess.run(
+            [sys.executable, script],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**environment, **path},
+        )
+        assert done.stdout.strip() == "load", done.stderr
 
 
 def _check_installed(python: Path, package: Path, path: Path | None = None) -> None:

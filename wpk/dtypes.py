@@ -15,8 +15,12 @@ class DType(StrEnum):
     BF16 = "bf16"
     INT8 = "int8"
     UINT8 = "uint8"
+    INT16 = "int16"
+    UINT16 = "uint16"
     INT32 = "int32"
+    UINT32 = "uint32"
     INT64 = "int64"
+    UINT64 = "uint64"
     BOOL = "bool"
 
     @property
@@ -38,6 +42,11 @@ class DType(StrEnum):
     def multiplies(self) -> bool:
         """Whether it can be an operand of products: a float is rounded to their type, which holds bytes exactly."""
         return self.is_float or self in (DType.INT8, DType.UINT8)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether arithmetic on it is that of integers; a truth value has none."""
+        return not self.is_float and self is not DType.BOOL
 
     @property
     def c_name(self) -> str:
@@ -69,8 +78,12 @@ _ROWS: dict[DType, _Row] = {
     DType.BF16: _Row(np.dtype(ml_dtypes.bfloat16), "wpk::Bfloat16", 2.0**-8),
     DType.INT8: _Row(np.dtype(np.int8), "wpk::int8"),
     DType.UINT8: _Row(np.dtype(np.uint8), "wpk::uint8"),
+    DType.INT16: _Row(np.dtype(np.int16), "wpk::int16"),
+    DType.UINT16: _Row(np.dtype(np.uint16), "wpk::uint16"),
     DType.INT32: _Row(np.dtype(np.int32), "wpk::int32"),
+    DType.UINT32: _Row(np.dtype(np.uint32), "wpk::uint32"),
     DType.INT64: _Row(np.dtype(np.int64), "wpk::int64"),
+    DType.UINT64: _Row(np.dtype(np.uint64), "wpk::uint64"),
     DType.BOOL: _Row(np.dtype(np.bool_), "bool"),
 }
 

@@ -18,6 +18,10 @@ class WpkError(Exception):
         self.what = what
         self.fix = fix
 
+    def __str__(self) -> str:
+        """Both sentences: who reads a traceback, or prints the exception, must not miss the fix."""
+        return f"{self.what}\n  fix: {self.fix}"
+
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Survive pickling between processes with the keyword-only ``fix``."""
         return (_rebuild, (type(self), self.what, self.fix))
@@ -57,6 +61,12 @@ class PlanError(WpkError):
 
 class EngineError(WpkError):
     """A plan cannot be executed with the inputs or on the device it was given."""
+
+
+class WrongModelError(WpkError):
+    """A plan is compared with a model that it was not made from."""
+
+    exit_code = 2
 
 
 class VerificationError(WpkError):

@@ -4,6 +4,8 @@ An expression is a tree of frozen nodes. It is printed only as a C++ *type* that
 ``wpk/kernels/expression.cuh`` evaluates in fp32, and is evaluated here in NumPy for tests. Its
 canonical text is part of a problem's identity.
 
+Where fp32 does not hold the numbers, `In` around the whole says what they are computed in.
+
 Leaves: the accumulator of the kernel that the expression follows (`Acc`), an operand of the problem
 (`Operand`, by index into the problem's ``operands``), a scalar (`Scalar`).
 """
@@ -59,7 +61,18 @@ class Round:
     argument: "Expression"
 
 
-Expression = Acc | Operand | Scalar | Apply | Round
+@dataclass(frozen=True)
+class In:
+    """A whole expression that is computed in another type than fp32: int64 or uint64.
+
+    Results wrap around; a `Round` inside drops the bits that a narrower integer type does not hold.
+    """
+
+    dtype: DType
+    argument: "Expression"
+
+
+Expression = Acc | Operand | Scalar | Apply | Round | In
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,29 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(x)))
 
 
+def _shifted_left(a: np.ndarray, by: np.ndarray) -> np.ndarray:
+    lasts = (by >= 0) & (by < 64)
+    return np.where(lasts, np.left_shift(a, np.where(lasts, by, 0)), 0).astype(a.dtype)
+
+
+def _shifted_right(a: np.ndarray, by: np.ndarray) -> np.ndarray:
+    lasts, sign = (by >= 0) & (by < 64), -(a < 0).astype(a.dtype)
+    return np.where(lasts, np.right_shift(a, np.where(lasts, by, 0)), sign)
+
+
+def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Truncated towards zero; 0 where it is divided by that."""
+    whole = np.floor_divide(a, np.where(b == 0, 1, b))
+    inexact = whole * b != a
+    return np.where(b == 0, 0, whole + (inexact & ((a < 0) != (b < 0)))).astype(a.dtype)
+
+
+def _power(base: np.ndarray, exponent: np.ndarray) -> np.ndarray:
+    result = np.power(base, np.where(exponent < 0, 0, exponent))
+    below = np.where(np.abs(base) == 1, np.power(base, np.abs(exponent) & 1), 0)
+    return np.where(exponent < 0, below, result).astype(base.dtype)
+
+
 OPERATIONS: dict[str, Operation] = {
     "Add": Operation(2, np.add),
     "Sub": Operation(2, np.subtract),
@@ -97,6 +133,7 @@ OPERATIONS: dict[str, Operation] = {
     "Min": Operation(2, np.minimum),
     "Pow": Operation(2, np.power, 16),
     "Mod": Operation(2, np.fmod, 8),
+    "FloorMod": Operation(2, np.mod, 9),
     "Neg": Operation(1, np.negative),
     "Abs": Operation(1, np.abs),
     "Exp": Operation(1, np.exp, 8),
@@ -108,6 +145,15 @@ OPERATIONS: dict[str, Operation] = {
     "Erf": Operation(1, _erf, 16),
     "Sin": Operation(1, np.sin, 8),
     "Cos": Operation(1, np.cos, 8),
+    "Tan": Operation(1, np.tan, 16),
+    "Asin": Operation(1, np.arcsin, 8),
+    "Acos": Operation(1, np.arccos, 8),
+    "Atan": Operation(1, np.arctan, 8),
+    "Sinh": Operation(1, np.sinh, 8),
+    "Cosh": Operation(1, np.cosh, 8),
+    "Asinh": Operation(1, np.arcsinh, 16),
+    "Acosh": Operation(1, np.arccosh, 16),
+    "Atanh": Operation(1, np.arctanh, 16),
     "Floor": Operation(1, np.floor),
     "Ceil": Operation(1, np.ceil),
     "RoundEven": Operation(1, np.rint),
@@ -121,9 +167,15 @@ OPERATIONS: dict[str, Operation] = {
     "Equal": Operation(2, lambda a, b: (a == b).astype(np.result_type(a, b))),
     "And": Operation(2, lambda a, b: ((a != 0) & (b != 0)).astype(np.result_type(a, b))),
     "Or": Operation(2, lambda a, b: ((a != 0) | (b != 0)).astype(np.result_type(a, b))),
+    "BitAnd": Operation(2, np.bitwise_and),
+    "BitOr": Operation(2, np.bitwise_or),
+    "BitXor": Operation(2, np.bitwise_xor),
+    "BitNot": Operation(1, np.bitwise_not),
+    "ShiftLeft": Operation(2, _shifted_left),
+    "ShiftRight": Operation(2, _shifted_right),
     "Where": Operation(3, lambda c, a, b: np.where(np.asarray(c) != 0, a, b)),
 }
-"""The closed list; booleans are 0 and 1. Names are those of the structs in expression.cuh."""
+"""The closed list; booleans are 0 and 1. Those of bits are of integers, as `In` names them. Names are those of the structs in expression.cuh."""
 
 
 def apply(operation: str, *arguments: Expression) -> Apply:
@@ -137,7 +189,7 @@ def leaves(expression: Expression) -> Iterator[Expression]:
         case Apply(_, arguments):
             for argument in arguments:
                 yield from leaves(argument)
-        case Round(_, argument):
+        case Round(_, argument) | In(_, argument):
             yield from leaves(argument)
         case _:
             yield expression
@@ -148,7 +200,7 @@ def flops(expression: Expression) -> int:
     match expression:
         case Apply(operation, arguments):
             return OPERATIONS[operation].flops + sum(map(flops, arguments))
-        case Round(_, argument):
+        case Round(_, argument) | In(_, argument):
             return flops(argument)
         case _:
             return 0
@@ -161,6 +213,8 @@ def substitute(expression: Expression, replace: Callable[[Expression], Expressio
             return Apply(operation, tuple(substitute(a, replace) for a in arguments))
         case Round(dtype, argument):
             return Round(dtype, substitute(argument, replace))
+        case In(dtype, argument):
+            return In(dtype, substitute(argument, replace))
         case _:
             return replace(expression)
 
@@ -182,6 +236,8 @@ def cpp_type(expression: Expression) -> str:
             return f"wpk::{operation}<{', '.join(map(cpp_type, arguments))}>"
         case Round(dtype, argument):
             return f"wpk::Round<{dtype.c_name}, {cpp_type(argument)}>"
+        case In(dtype, argument):
+            return f"wpk::In<{dtype.c_name}, {cpp_type(argument)}>"
 
 
 def evaluate(expression: Expression, acc: Any, operands: Sequence[Any]) -> Any:
@@ -198,3 +254,27 @@ def evaluate(expression: Expression, acc: Any, operands: Sequence[Any]) -> Any:
         case Round(dtype, argument):
             exact = np.asarray(evaluate(argument, acc, operands))
             return exact.astype(dtype.numpy).astype(exact.dtype)
+        case In(dtype, argument):
+            numbers = [np.asarray(operand).astype(dtype.numpy) for operand in operands]
+            with np.errstate(all="ignore"):
+                return _in_integers(argument, numbers, dtype)
+
+
+def _in_integers(expression: Expression, operands: Sequence[Any], dtype: DType) -> Any:
+    """Evaluate in integers of a type, which wrap around."""
+    match expression:
+        case Operand(index):
+            return operands[index]
+        case Scalar(value):
+            return np.asarray(value).astype(dtype.numpy)
+        case Apply(operation, arguments):
+            numpy = _OF_INTEGERS.get(operation, OPERATIONS[operation].numpy)
+            return numpy(*(_in_integers(each, operands, dtype) for each in arguments))
+        case Round(narrow, argument):
+            return _in_integers(argument, operands, dtype).astype(narrow.numpy).astype(dtype.numpy)
+        case _:
+            raise ValueError(f"{expression} among integers")
+
+
+_OF_INTEGERS: dict[str, Callable[..., Any]] = {"Div": _quotient, "Pow": _power}
+"""What means something else among integers than among floating point numbers."""

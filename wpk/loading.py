@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import inliner
 
 from wpk.errors import GraphError, UnsupportedError, WpkError
+from wpk.file_kinds import FileKind, kind_of_file
 from wpk.free_shapes import bind_shapes
 from wpk.model_checks import check_shapes, check_types
 
@@ -100,6 +101,7 @@ def _checked_model(path: Path) -> onnx.ModelProto:
 def _parse(path: Path) -> onnx.ModelProto:
     if not path.is_file():
         raise GraphError(f"{path} is not a file", fix="give the path of an ONNX model")
+    _refuse_others(path)
     try:
         model = onnx.load(path, load_external_data=False)
     except OSError as error:
@@ -114,6 +116,25 @@ def _parse(path: Path) -> onnx.ModelProto:
     if not model.HasField("graph"):
         raise GraphError(f"{path} is empty: it holds no graph", fix="export the model again")
     return model
+
+
+_INSTEAD = {
+    FileKind.PLAN: "give the ONNX model that the plan was made from; where a command takes both, the plan "
+    "comes first",
+    FileKind.TORCH: "export it first: torch.onnx.export(module, example_inputs, 'model.onnx'); in Python "
+    "wpk.optimize takes the module itself",
+    FileKind.TENSORRT: "give the ONNX model that the engine was made from",
+    FileKind.TENSORRT_RTX: "give the ONNX model that the engine was made from",
+}
+"""What to do about a file that is given in a model's place."""
+
+
+def _refuse_others(path: Path) -> None:
+    kind = kind_of_file(path)
+    if kind is not None and kind in _INSTEAD:
+        raise GraphError(
+            f"{path} is {kind.value}, and an ONNX model is asked for here", fix=_INSTEAD[kind]
+        )
 
 
 def _check_opset(path: Path, model: onnx.ModelProto) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+from wpk.did_you_mean import choices_words
 from wpk.errors import WpkError
 
 _ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
@@ -23,6 +24,21 @@ class OptionError(WpkError):
     """An option that does not exist."""
 
     exit_code = 2
+
+
+class Options(TypedDict, total=False):
+    """Keywords of `wpk.optimize`: the fields of `BuildOptions` and of `SearchOptions`, which say what they mean."""
+
+    target: str
+    precision: str
+    shapes: Mapping[str, Sequence[int]]
+    skip_passes: Sequence[str]
+    skip_templates: Sequence[str]
+    search: str
+    effort: int
+    budget: str | None
+    seed: int
+    operators: Sequence[str]
 
 
 def min_opt_max(text: str) -> tuple[int, int, int]:
@@ -63,6 +79,9 @@ class BuildOptions:
     def __post_init__(self) -> None:
         """Bring sequences into one form: tuples, those without an order of their own sorted."""
         object.__setattr__(self, "precision", str(self.precision))
+        _require_choices(self)
+        _require_names(self, "skip_passes", "skip_templates")
+        _require_shapes(self.shapes)
         object.__setattr__(self, "shapes", {n: tuple(s) for n, s in self.shapes.items()})
         object.__setattr__(self, "skip_passes", tuple(sorted(self.skip_passes)))
         object.__setattr__(self, "skip_templates", tuple(sorted(self.skip_templates)))
@@ -98,6 +117,8 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         """Let any sequence of patterns do."""
+        _require_choices(self)
+        _require_names(self, "operators")
         object.__setattr__(self, "operators", tuple(self.operators))
 
 
@@ -135,6 +156,50 @@ class TensorRTOptions:
     plugin_library: Path | None = field(default=None, metadata={"type": Path, "metavar": "FILE"})
 
 
+def _require_choices(options: Any) -> None:
+    """Refuse a value that is none of a field's choices.
+
+    Raises:
+        OptionError: There is one; names the choices, the nearest first.
+    """
+    for each in fields(options):
+        value, choices = getattr(options, each.name), each.metadata.get("choices")
+        if choices is not None and value not in choices and value is not None:
+            known = [str(choice) for choice in choices]
+            raise OptionError(f"{each.name} is {value!r}", fix=choices_words(str(value), known))
+
+
+def _require_names(options: Any, *names: str) -> None:
+    """Refuse a text where a sequence of names is asked for: it would be taken for its letters.
+
+    Raises:
+        OptionError: There is one.
+    """
+    for name in names:
+        value = getattr(options, name)
+        if isinstance(value, str):
+            raise OptionError(
+                f"{name} is the text {value!r}", fix=f"give a list: {name}=[{value!r}]"
+            )
+
+
+def _require_shapes(shapes: object) -> None:
+    """Refuse what is no mapping from names of inputs to whole numbers.
+
+    Raises:
+        OptionError: It is none.
+    """
+    right = isinstance(shapes, Mapping) and all(
+        isinstance(shape, Sequence) and not isinstance(shape, str | bytes)
+        for shape in shapes.values()
+    )
+    if not right:
+        raise OptionError(
+            f"shapes is {shapes!r}",
+            fix="give sizes by name of the input: shapes={'x': (1, 3, 224, 224)}",
+        )
+
+
 def flag_of(option: Field[Any]) -> str:
     """The flag of the command line, e.g. ``--skip-pass``."""
     return str(option.metadata.get("flag", f"--{option.name.replace('_', '-')}"))
@@ -158,7 +223,7 @@ def split_options(given: Mapping[str, Any]) -> tuple[BuildOptions, SearchOptions
     if unknown:
         raise OptionError(
             f"there is no option {', '.join(map(repr, unknown))}",
-            fix=f"choose among {', '.join(known[0] + known[1])}",
+            fix=choices_words(unknown[0], known[0] + known[1]),
         )
     build, search = ({n: given[n] for n in names if n in given} for names in known)
     return BuildOptions(**build), SearchOptions(**search)

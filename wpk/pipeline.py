@@ -1,11 +1,10 @@
 """``wpk.optimize``: from a model to a verified plan. This file reads like the picture in the docs."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,6 @@ from wpk.assembly import (
     with_evidence,
 )
 from wpk.backends import open_device
-from wpk.bench import GpuLease, Offers
 from wpk.build import CompilePool
 from wpk.checks import (
     PassProof,
@@ -41,9 +39,11 @@ from wpk.checks import (
 )
 from wpk.dtypes import Precision
 from wpk.lowering.model import LoweredModel, lower_model
-from wpk.options import BuildOptions, SearchOptions, split_options
-from wpk.plan import CheckMode, PlanBundle, write_plan
+from wpk.model_source import Model, model_file
+from wpk.options import BuildOptions, Options, SearchOptions, split_options
+from wpk.plan import CheckMode, Paths, PlanBundle, write_plan
 from wpk.progress import Progress, silent
+from wpk.report import shown
 from wpk.schedules import TEMPLATES
 from wpk.search.loop import (
     CacheFolder,
@@ -65,27 +65,28 @@ from wpk.search.loop import (
 from wpk.search.models import check_skips, search_model
 from wpk.search.store import RunRecord
 from wpk.targets import Target
-
-Paths = str | os.PathLike[str]
+from wpk.trial_bench import GpuLease, Offers
 
 
 def optimize(
-    model: Paths,
+    model: Model,
     output: Paths,
     *,
     resume: str | None = None,
     cache: Paths | None = None,
     check: CheckMode | str = CheckMode.ON,
     inputs: Sequence[Mapping[str, NDArray[np.generic]]] = (),
-    progress: Progress = silent,
+    example_inputs: Sequence[Any] | Mapping[str, Any] = (),
+    progress: Progress | None = None,
     on_run: Callable[[RunRecord], None] | None = None,
     on_rivals: OnRivals | None = None,
-    **options: Any,
+    **options: Unpack[Options],
 ) -> PlanBundle:
     """Turn an ONNX model into a plan file.
 
     Args:
-        model: The ONNX file; external data lies beside it.
+        model: The ONNX file, whose external data lies beside it; or an `onnx.ModelProto`, the bytes of
+            one, or a `torch.nn.Module`, which PyTorch's exporter then makes one of.
         output: The plan to write; it appears only after every check has passed.
         resume: An earlier run to go on with, which was asked for the same (see `recall`).
         cache: Folder of compiled kernels and measured trials; the user's cache folder by default.
@@ -93,11 +94,13 @@ def optimize(
             else on the CPU, and compare before anything is written; ``quick``: so at the tuned sizes
             and on one drawn input only (`wpk.checks.scope.Scope`); ``off``: not at all.
         inputs: Inputs of the model, arrays by name, to check on beside drawn ones.
-        progress: Told of every stage.
+        example_inputs: What to export a module with: tensors in their order, or by name.
+        progress: Told of every stage; by default a line on stderr where that is a terminal
+            (`wpk.silent`: never, `wpk.ProgressLine`: always).
         on_run: Told of the run in the tuning store, before anything is measured.
         on_rivals: Told of the whole engines that were measured side by side, by name.
-        options: Fields of `wpk.options.BuildOptions` and `wpk.options.SearchOptions`, e.g.
-            ``target="h200"``, ``precision="fp16"``, ``budget="30m"``.
+        options: Fields of `wpk.options.BuildOptions` and `wpk.options.SearchOptions`, which say what
+            each means, e.g. ``target="h200"``, ``precision="fp16"``, ``budget="30m"``.
 
     Returns:
         What was written.
@@ -109,8 +112,10 @@ def optimize(
     check_skips(build.skip_templates, TEMPLATES)
     scope = scope_of(check, inputs)
     target = choose_target(build.target, Precision(build.precision))
-    job = _Job(Path(model), build, target, CacheFolder(cache), progress, scope, inputs)
-    return job.write(_optimized(job, search, job.run(search, resume, on_run), on_rivals), output)
+    with model_file(model, example_inputs) as path:
+        job = _Job(path, build, target, CacheFolder(cache), shown(progress), scope, inputs)
+        run = job.run(search, resume, on_run)
+        return job.write(_optimized(job, search, run, on_rivals), output)
 
 
 def _optimized(
@@ -183,8 +188,8 @@ def rebuild(
     cache: Paths | None = None,
     check: CheckMode | str = CheckMode.ON,
     inputs: Sequence[Mapping[str, NDArray[np.generic]]] = (),
-    progress: Progress = silent,
-    **options: Any,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
 ) -> PlanBundle:
     """Build the plan of a lock file again, without searching or measuring.
 
@@ -197,7 +202,7 @@ def rebuild(
         cache: Folder of compiled kernels; the user's cache folder by default.
         check: As for `optimize`, on the CPU.
         inputs: See there.
-        progress: Told of every stage.
+        progress: See there.
         options: What the lock must be for, fields of `wpk.options.BuildOptions`; by default what it
             says. A target that was described in a file needs that file again.
 
@@ -209,7 +214,9 @@ def rebuild(
     require_fit(locked, model_digest(Path(model)), asked, options)
     target = choose_target(options.get("target", locked.target), locked.precision)
     require_target(locked, target)
-    job = _Job(Path(model), locked.build, target, CacheFolder(cache), progress, scope, inputs)
+    job = _Job(
+        Path(model), locked.build, target, CacheFolder(cache), shown(progress), scope, inputs
+    )
     return job.write(_rebuilt(job, locked), output)
 
 

@@ -8,9 +8,9 @@ from subjects import faulty_candidates
 
 from rows.base import Context, Outcome, Row
 from wpk.backends import GpuProcess
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.trials import TrialRunner
 from wpk.trial import Regime, Status
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.trials import TrialRunner
 
 _LIMIT_SECONDS = 3.0
 

@@ -9,8 +9,6 @@ import onnx
 
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.implementation import Implementation
-from wpk.bench.cases import Case, make_cases
-from wpk.bench.trials import SEARCHING, TrialRunner, Way
 from wpk.build import CompiledKernel, CompilePool, KernelCache
 from wpk.dtypes import Precision
 from wpk.kernel_source import KernelSource
@@ -22,6 +20,8 @@ from wpk.search.loop.choices import static_choices
 from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
 from wpk.trial import Trial
+from wpk.trial_bench.cases import Case, make_cases
+from wpk.trial_bench.trials import SEARCHING, TrialRunner, Way
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>

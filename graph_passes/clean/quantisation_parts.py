@@ -9,6 +9,7 @@ over the axes once. A constant q becomes a constant, also of types that kernels 
 integers, 8-bit floating point): so do quantised weights.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.query import given, rank, static_shape
+from wpk.graph_passes.core.query import Dims, given, rank, static_shape
 
 _FP32 = np.dtype(np.float32)
 _INTEGERS = tuple(np.dtype(each) for each in (np.int8, np.uint8, np.int16, np.uint16, np.int32))
@@ -183,14 +184,15 @@ class _Parts:
     def _number(self, value: float) -> gs.Constant:
         return self.editor.constant(f"{self.node.name}_limit", np.array(value, np.float32))
 
-    def _add(self, op: str, *inputs: gs.Tensor, shape: list[int] | None = None) -> gs.Variable:
+    def _add(self, op: str, *inputs: gs.Tensor, shape: Sequence[int] | None = None) -> gs.Variable:
         """Append a node in fp32, by default of the tensor's shape."""
         tensor = self.node.inputs[0]
+        known: Dims = list(tensor.shape if shape is None else shape)
         made = self.editor.add(
             op,
             inputs,
             like=tensor,
-            shape=list(tensor.shape) if shape is None else shape,
+            shape=known,
             name=f"{self.node.name}_{op}",
         )
         made.dtype = _FP32

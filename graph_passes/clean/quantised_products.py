@@ -110,10 +110,11 @@ class _Parts:
             scales = [values(self.node.inputs[index]) for index in (1, 4)]
             assert scales[0] is not None  # `_why_not_scaled`
             assert scales[1] is not None
-            scale = (scales[0].astype(np.float64) * scales[1].astype(np.float64)).reshape(-1)
-            if scale.size == 1:
-                scale = scale.reshape(())
-            constant = self.editor.constant(f"{self.node.name}_bias_scale", scale, _FP32)
+            scale = scales[0].astype(np.float64) * scales[1].astype(np.float64)
+            shape = () if scale.size == 1 else (scale.size,)
+            constant = self.editor.constant(
+                f"{self.node.name}_bias_scale", scale.reshape(shape), _FP32
+            )
             operands.append(self._add("DequantizeLinear", [bias, constant], bias, axis=0))
         return self._quantised(self._add("Conv", operands, None, **self.node.attrs))
 

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import DTypeLike, NDArray
 
-from wpk.graph_passes.core.exact import rounded_constant
+from wpk.graph_passes.core.exact import know_exactly, rounded_constant
 from wpk.graph_passes.core.query import (
     Dims,
     element_type,
@@ -94,11 +94,26 @@ class GraphEditor:
         return output
 
     def fold_output(
-        self, node: gs.Node, output: gs.Tensor, array: object, export_dtype: object = None
+        self,
+        node: gs.Node,
+        output: gs.Tensor,
+        array: object,
+        export_dtype: object = None,
+        exact: NDArray[np.generic] | None = None,
     ) -> None:
-        """Turn ``output`` of ``node`` into a constant that keeps its name and its readers."""
+        """Turn ``output`` of ``node`` into a constant that keeps its name and its readers.
+
+        Args:
+            node: It makes the output.
+            output: Becomes the constant.
+            array: Its values.
+            export_dtype: Its type, where NumPy lacks it.
+            exact: What the values were before they were rounded, where that is known.
+        """
         _set_outputs(node, [t if t is not output else gs.Variable.empty() for t in node.outputs])
         output.to_constant(array, export_dtype=export_dtype)
+        if exact is not None:
+            know_exactly(output, exact)
 
     def rename(self, tensor: gs.Tensor, wanted: str) -> None:
         """Give ``tensor`` a new name, since its value changes: a name stands for one value."""

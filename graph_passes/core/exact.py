@@ -8,11 +8,15 @@ had been rounded (`wpk.checks.pass_check`).
 
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import DTypeLike, NDArray
 
 Array = NDArray[np.generic]
+
+_CLOSE = 64
+"""Roundings that a number may be off where ONNX Runtime computed it: special functions are, by some."""
 
 
 class ExactConstant(gs.Constant):  # type: ignore[misc]
@@ -26,6 +30,27 @@ class ExactConstant(gs.Constant):  # type: ignore[misc]
         """Keep both; ``rounded`` is what the graph holds."""
         super().__init__(name, rounded)
         self.exact = exact
+
+
+def know_exactly(constant: gs.Constant, exact: Array) -> None:
+    """Keep what the values of a constant were before somebody else rounded them, if they were.
+
+    Args:
+        constant: Becomes an `ExactConstant`, unless it holds the values themselves, or others.
+        exact: In a wider type, of the constant's shape.
+    """
+    held: Array = constant.values
+    if exact.dtype == held.dtype or not (
+        held.dtype.kind == "f" or held.dtype == ml_dtypes.bfloat16
+    ):
+        return
+    near = _CLOSE * float(ml_dtypes.finfo(held.dtype).eps)  # type: ignore[no-untyped-call]
+    wide = held.astype(exact.dtype)
+    if np.array_equal(wide, exact, equal_nan=True):
+        return
+    if np.allclose(wide, exact, near, near, equal_nan=True):
+        constant.__class__ = ExactConstant
+        constant.exact = exact
 
 
 def rounded_constant(

@@ -10,8 +10,15 @@ element-wise graph.
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.query import REDUCTIONS, element_type, is_op, rank
-from wpk.operators import OperatorKind, of_kind
+from wpk.graph_passes.core.query import (
+    REDUCTIONS,
+    element_type,
+    integers,
+    is_op,
+    rank,
+    split_constant,
+)
+from wpk.operators import EXACT_IN_FP32, OPERATORS, Integers, OperatorKind, of_kind
 
 MATRIX = of_kind(OperatorKind.PRODUCT)
 POOLS = of_kind(OperatorKind.POOL)
@@ -49,6 +56,28 @@ def is_elementwise(node: gs.Node | None) -> bool:
         and len(node.outputs) == 1
         and node.outputs[0].shape is not None
     )
+
+
+def computes_in_integers(node: gs.Node | None) -> bool:
+    """Tell whether the numbers of an element-wise node are integers that fp32 does not hold.
+
+    Such nodes are computed together, and not with others. What a comparison with a small constant
+    says of a large integer, its rounding to fp32 says as well.
+    """
+    if node is None or not is_elementwise(node) or is_op(node, "Cast", "Identity", "Dropout"):
+        return False
+    if not any(_is_integer(tensor) for tensor in (*node.inputs, *node.outputs)):
+        return False
+    if any(not tensor.is_empty() and is_floating(tensor) for tensor in node.inputs):
+        return False
+    sides = split_constant(node) if OPERATORS[node.op].integers is Integers.COMPARE else None
+    values = integers(sides[1]) if sides is not None else None
+    return values is None or any(abs(value) >= EXACT_IN_FP32 for value in values)
+
+
+def _is_integer(tensor: gs.Tensor) -> bool:
+    dtype = element_type(tensor)
+    return isinstance(dtype, np.dtype | type) and np.issubdtype(dtype, np.integer)
 
 
 def is_floating(tensor: gs.Tensor) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
+from wpk.did_you_mean import choices_words
 from wpk.errors import GraphError
 from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.core.shapes import infer_shapes
@@ -44,7 +45,7 @@ def check_skips(skip: Collection[str], allowed: Collection[str]) -> None:
     if unknown:
         raise GraphError(
             f"no pass is called {', '.join(repr(name) for name in unknown)}",
-            fix=f"the passes are {', '.join(sorted(allowed))}",
+            fix=choices_words(unknown[0], sorted(allowed)),
         )
 
 

@@ -1,6 +1,13 @@
 """ONNX Runtime on models as they are."""
 
-import onnxruntime
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wpk.errors import GraphError
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 
 def open_session(model: str | bytes, threads: int = 0) -> onnxruntime.InferenceSession:
@@ -12,7 +19,17 @@ def open_session(model: str | bytes, threads: int = 0) -> onnxruntime.InferenceS
     Args:
         model: The path of a model's file, or the model itself, serialized.
         threads: Cores that one node may take; 0 leaves them to ONNX Runtime.
+
+    Raises:
+        GraphError: ONNX Runtime is not installed.
     """
+    try:
+        import onnxruntime  # only here: who checks nothing needs none
+    except ImportError as error:
+        raise GraphError(
+            f"executing nodes needs onnxruntime, which cannot be imported: {error}",
+            fix="pip install onnxruntime",
+        ) from error
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = threads

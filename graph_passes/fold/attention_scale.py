@@ -21,7 +21,6 @@ from wpk.graph_passes.core.query import (
     made_by,
     rank,
     split_constant,
-    uniform,
     why_any_shared,
     why_not_replace,
     why_shared,
@@ -115,12 +114,10 @@ def scalar_factor(node: gs.Node) -> tuple[gs.Tensor, float] | None:
     if sides is None or node.op not in ("Mul", "Div"):
         return None
     variable, constant = sides
-    value = uniform(constant)
-    dimensions = rank(variable)
-    if value is None or floats(constant) is None or dimensions is None:
+    exact, dimensions = floats(constant), rank(variable)
+    if exact is None or dimensions is None or exact.size != 1 or exact.ndim > dimensions:
         return None
-    if constant.values.size != 1 or constant.values.ndim > dimensions:
-        return None
+    value = float(exact.reshape(()))
     if node.op == "Mul":
         return variable, value
     return (variable, 1.0 / value) if node.inputs[0] is variable and value else None

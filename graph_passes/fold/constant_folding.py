@@ -2,7 +2,7 @@
 
     op(c1, c2, ...)  ->  constant        op deterministic, all inputs constant
 
-The numbers are ONNX Runtime's (`node_values`). A result that is both big and bigger than what it was
+The numbers are ONNX Runtime's (`node_values`), known before they were rounded where that is cheap. A result that is both big and bigger than what it was
 made from is left to run time, since it would only swell the plan.
 """
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import (
@@ -20,7 +21,7 @@ from wpk.graph_passes.core.query import (
     static_shape,
     values,
 )
-from wpk.graph_passes.fold.node_values import NotEvaluatedError, node_values
+from wpk.graph_passes.fold.node_values import NotEvaluatedError, exact_node_values, node_values
 
 # Above this an Expand or Range of constants would outweigh what it saves: reading 64 MiB costs as
 # much as a layer. Smaller results, and all results no bigger than their inputs, are folded.
@@ -29,10 +30,10 @@ MAX_GROWN_BYTES = 64 * 2**20
 
 @dataclass(frozen=True)
 class _Values:
-    """A node, and for each output its values and, where NumPy lacks it, its type."""
+    """A node, and for each output its values, exact ones too, and, where NumPy lacks it, its type."""
 
     node: gs.Node
-    outputs: list[tuple[object, object]]
+    outputs: list[tuple[object, NDArray[np.generic] | None, object]]
 
 
 class ConstantFolding(Rule[_Values]):
@@ -49,19 +50,20 @@ class ConstantFolding(Rule[_Values]):
             return Refusal(node.name, reason)
         if node.op == "Constant" and isinstance(node.attrs.get("value"), gs.Constant):
             stored = node.attrs["value"]
-            return _Values(node, [(stored._values, stored._export_dtype)])
+            return _Values(node, [(stored._values, None, stored._export_dtype)])
         try:
             results = node_values(node, graph.opset)
         except NotEvaluatedError as error:
             return Refusal(node.name, str(error))
-        return _Values(node, [(array, None) for array in results])
+        exact = exact_node_values(node, graph.opset, results)
+        return _Values(node, [(a, b, None) for a, b in zip(results, exact, strict=True)])
 
     def rewrite(self, editor: GraphEditor, match: _Values) -> None:
         """Make constants of the outputs."""
         node = match.node
-        for tensor, (array, dtype) in zip(list(node.outputs), match.outputs, strict=True):
+        for tensor, (array, exact, dtype) in zip(list(node.outputs), match.outputs, strict=True):
             if not tensor.is_empty():
-                editor.fold_output(node, tensor, array, dtype)
+                editor.fold_output(node, tensor, array, dtype, exact=exact)
 
 
 def _is_candidate(node: gs.Node) -> bool:

@@ -1,11 +1,12 @@
 """What a node makes of constants: ONNX Runtime's numbers, and onnx's where it has no kernel.
 
 ONNX Runtime is what a whole engine is compared with, so its results are the model's own. onnx's
-reference evaluator stands in for kernels that it lacks.
+reference evaluator stands in for kernels that it lacks, and computes what fp32 would have rounded.
 """
 
 from collections.abc import Mapping
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from wpk.graph_passes.clean.modern_forms import FLATTENING_OPS
+from wpk.graph_passes.core.exact import exact_values
 from wpk.graph_passes.core.query import values
 from wpk.graph_passes.core.runtime import open_session
 
@@ -20,6 +22,13 @@ Array = NDArray[np.generic]
 
 _IR_VERSION = 10
 """What the one-node models say; every ONNX Runtime since 1.18 reads it, whatever the opset."""
+
+
+MOST_EXACT = 2**16
+"""Elements of a result that is computed in float64, too: a scale, a grid of positions, a mask. The
+rounding of larger ones, which are weights, is the model's own."""
+
+_FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
 class NotEvaluatedError(Exception):
@@ -50,6 +59,57 @@ def node_values(node: gs.Node, opset: int) -> list[Array]:
             )
         found.append(np.asarray(result))
     return found
+
+
+def exact_node_values(node: gs.Node, opset: int, rounded: list[Array]) -> list[Array]:
+    """The outputs of a node before anything is rounded: in float64, from its inputs' exact values.
+
+    Args:
+        node: See `node_values`.
+        opset: See there.
+        rounded: What it gave; stands where it is no floating point number, is big, or cannot be had
+            otherwise.
+    """
+    if all(not _is_float(each) or each.size > MOST_EXACT for each in rounded):
+        return rounded
+    model, _ = _model(node, opset)
+    _widen(model)
+    given = {t.name: _widened(exact_values(t)) for t in node.inputs if not t.is_empty()}
+    try:
+        with np.errstate(all="ignore"):
+            found = list(ReferenceEvaluator(model).run(None, given))
+    except (
+        Exception
+    ):  # the evaluator raises whatever NumPy does; then the rounded ones are all there is
+        return rounded
+    named = iter(found)
+    results = [np.zeros(0) if t.is_empty() else np.asarray(next(named)) for t in node.outputs]
+    return [
+        wide if _is_float(each) and wide.dtype == np.float64 and wide.shape == each.shape else each
+        for wide, each in zip(results, rounded, strict=True)
+    ]
+
+
+def _widened(array: Array) -> Array:
+    return array.astype(np.float64) if _is_float(array) else array
+
+
+def _is_float(array: Array) -> bool:
+    return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
+
+
+def _widen(model: onnx.ModelProto) -> None:
+    """Let a model of one node compute in float64, also where it names its type."""
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            is_type = node.op_type == "Cast" and attribute.name == "to"
+            if is_type and attribute.i in _FLOATS:
+                attribute.i = onnx.TensorProto.DOUBLE
+            if attribute.HasField("t") and attribute.t.data_type in _FLOATS:
+                wide = _widened(onnx.numpy_helper.to_array(attribute.t))
+                attribute.t.CopyFrom(onnx.numpy_helper.from_array(wide))
+    for port in (*model.graph.input, *model.graph.output):
+        port.type.ClearField("tensor_type")
 
 
 def _by_reference(

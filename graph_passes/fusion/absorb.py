@@ -9,7 +9,13 @@ from collections.abc import Sequence
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.functions import outside_inputs
-from wpk.graph_passes.core.kinds import VIEWS, is_elementwise, is_widening
+from wpk.graph_passes.core.kinds import (
+    VIEWS,
+    computes_in_integers,
+    is_elementwise,
+    is_floating,
+    is_widening,
+)
 from wpk.graph_passes.core.query import is_graph_output, is_op, made_by, producer
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
 from wpk.graph_passes.movement.views import trace, views_before
@@ -52,6 +58,7 @@ def _chain_before(
     """Return the views and then the cast that end in ``tensor``, and why the views stay outside."""
     maker = made_by(tensor, "Cast")
     cast = [maker] if maker is not None and id(maker) not in clusters.owner else []
+    cast = cast if all(_may_read(node, each) for each in cast) else []
     views = views_before(cast[0].inputs[0] if cast else tensor)
     if not views:
         return cast, None
@@ -66,6 +73,11 @@ def _chain_before(
         )
     wanted = is_op(node, *_READ_IN_PLACE) or described.moves() or bool(cast)
     return ([*views, *cast] if wanted else []), None
+
+
+def _may_read(node: gs.Node, cast: gs.Node) -> bool:
+    """Whether a node may read through a cast: not integers, which it computes with, through one from floats."""
+    return not (computes_in_integers(node) and is_floating(cast.inputs[0]))
 
 
 def _absorb_outputs(clusters: Clusters) -> None:
@@ -123,4 +135,4 @@ def waits_for_readers(clusters: Clusters, node: gs.Node) -> bool:
     if not is_widening(node) and maker is not None and is_elementwise(maker):
         return False
     readers = node.outputs[0].outputs
-    return all(id(reader) in clusters.owner for reader in readers)
+    return all(id(each) in clusters.owner and _may_read(each, node) for each in readers)

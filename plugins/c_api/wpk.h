@@ -46,7 +46,11 @@ extern "C"
         WPK_UINT8 = 5,
         WPK_INT32 = 6,
         WPK_INT64 = 7,
-        WPK_BOOL = 8
+        WPK_BOOL = 8,
+        WPK_INT16 = 9,
+        WPK_UINT16 = 10,
+        WPK_UINT32 = 11,
+        WPK_UINT64 = 12
     } wpk_type;
 
     typedef enum wpk_direction

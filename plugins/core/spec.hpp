@@ -23,7 +23,11 @@ enum class ElementType : std::uint8_t
     uint8,
     int32,
     int64,
-    boolean
+    boolean,
+    int16,
+    uint16,
+    uint32,
+    uint64
 };
 enum class Format : std::uint8_t
 {

@@ -19,12 +19,16 @@ std::uint32_t bytes_of(ElementType type) noexcept
     switch (type)
     {
     case ElementType::int64:
+    case ElementType::uint64:
         return 8;
     case ElementType::fp32:
     case ElementType::int32:
+    case ElementType::uint32:
         return 4;
     case ElementType::fp16:
     case ElementType::bf16:
+    case ElementType::int16:
+    case ElementType::uint16:
         return 2;
     case ElementType::int8:
     case ElementType::uint8:
@@ -83,9 +87,9 @@ ElementType read_element_type(ByteReader& in)
 {
     const std::uint8_t number = in.u8("an element type");
     if (number < static_cast<std::uint8_t>(ElementType::fp32)
-        || number > static_cast<std::uint8_t>(ElementType::boolean))
+        || number > static_cast<std::uint8_t>(ElementType::uint64))
     {
-        spec_is_damaged("has an element type " + std::to_string(number) + ", there are 1 to 8");
+        spec_is_damaged("has an element type " + std::to_string(number) + ", there are 1 to 12");
     }
     return static_cast<ElementType>(number);
 }

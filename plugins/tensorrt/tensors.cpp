@@ -76,6 +76,10 @@ nvinfer1::DataType type_of(ElementType type) noexcept
         return DataType::kINT64;
     case ElementType::boolean:
         return DataType::kBOOL;
+    case ElementType::int16:
+    case ElementType::uint16:
+    case ElementType::uint32:
+    case ElementType::uint64: // TensorRT has no such types, and no plugin is made of them
     case ElementType::fp32:
         break;
     }

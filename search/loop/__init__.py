@@ -1,7 +1,7 @@
 """The tuning loop: from what the models choose to the fastest whole engine that was measured."""
 
 from wpk.search.loop.budget import share_of
-from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.loop.cache_folder import KEEP_BYTES, CacheFolder
 from wpk.search.loop.choices import static_choices
 from wpk.search.loop.confirmation import OnRivals, confirmed
 from wpk.search.loop.evidence import evidence_of

@@ -8,12 +8,16 @@ import tempfile
 from functools import cached_property
 from pathlib import Path
 
-from wpk.build import KernelCache, default_cache_folder
+from wpk.build import Kept, KernelCache, default_cache_folder, described
 
 _log = logging.getLogger(__name__)
 
 _TRIALS = "trials.sqlite"
 _KERNELS = "cubin"
+_CPU_KERNELS = "emulator"
+
+KEEP_BYTES = 2 * 2**30
+"""What `wpk cache prune` leaves of compiled kernels unless told otherwise: several networks for several GPUs."""
 
 
 class CacheFolder:
@@ -23,6 +27,7 @@ class CacheFolder:
         path: The folder.
         store: The file of all trials.
         kernels: Compiled kernels.
+        cpu_kernels: Folder of what was compiled for the CPU; all of that is in the user's cache folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -30,6 +35,15 @@ class CacheFolder:
         self.path = default_cache_folder() if folder is None else Path(folder)
         self.store = self.path / _TRIALS
         self.kernels = KernelCache(self.path / _KERNELS)
+        self.cpu_kernels = self.path / _CPU_KERNELS
+
+    def compiled(self) -> list[Kept]:
+        """What was compiled, for GPUs and for the CPU: all that can be made again without measuring.
+
+        Raises:
+            CompileError: It cannot be read.
+        """
+        return described([*self.kernels.entries(), *self.cpu_kernels.glob("*.so")])
 
     @cached_property
     def writable_store(self) -> Path:

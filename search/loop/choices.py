@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from wpk.assembly import Implementation, generated
-from wpk.bench import Bench
 from wpk.build import CompiledKernel
 from wpk.candidate import GENERATED, Candidate
 from wpk.device import noise_band
@@ -14,6 +13,7 @@ from wpk.problems import Problem
 from wpk.search.loop.result import TuningResult
 from wpk.search.models import KernelChoice, StaticChoices
 from wpk.trial import Regime, Status, Trial, fastest
+from wpk.trial_bench import Bench
 
 
 @dataclass(frozen=True)

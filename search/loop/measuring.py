@@ -12,12 +12,11 @@ from wpk.search.loop.budget import Budget, effort_of, parse_budget
 from wpk.search.loop.tuning import Tuning
 from wpk.search.searchers import find_searcher
 from wpk.targets import (
-    TARGETS,
     Target,
-    find_target,
-    load_target,
+    named_target,
     require_compilable,
-    why_precision_unsupported,
+    require_precision,
+    target_of_gpu,
 )
 
 STATIC, AUTO = "static", "auto"
@@ -35,16 +34,9 @@ def choose_target(name: str, precision: Precision) -> Target:
     Raises:
         TargetError: It is unknown, cannot be compiled for, or lacks the precision.
     """
-    if name == "auto":
-        target = target_here()
-    elif name.endswith((".json", ".toml")):
-        target = load_target(Path(name))
-    else:
-        target = find_target(name)
+    target = target_here() if name == "auto" else named_target(name)
     require_compilable(target)
-    reason = why_precision_unsupported(target, precision)
-    if reason is not None:
-        raise TargetError(reason, fix="choose another --precision or another --target")
+    require_precision(target, precision)
     return target
 
 
@@ -61,7 +53,7 @@ def target_here() -> Target:
             f"target 'auto' is the GPU of this machine, and there is none: {error.what}",
             fix="name the GPU to compile for, e.g. --target h200 (see wpk targets)",
         ) from error
-    return _target_of(gpu)
+    return target_of_gpu(gpu.name, gpu.capability)
 
 
 def plan_tuning(target: Target, options: SearchOptions, store: Path) -> Tuning | None:
@@ -115,17 +107,7 @@ def setup_here() -> tuple[str, str] | None:
 
 
 def _is(gpu: GpuFacts, target: Target) -> bool:
-    return gpu.capability == target.capability and _target_of(gpu).name == target.name
-
-
-def _target_of(gpu: GpuFacts) -> Target:
-    """The known target of this name, else the one that stands for its architecture.
-
-    Raises:
-        TargetError: Its architecture is unknown.
-    """
-    words = gpu.name.lower().replace("-", " ").split()
-    same = [target for target in TARGETS if target.capability == gpu.capability]
-    named = [target for target in same if target.name in words]
-    major, minor = gpu.capability
-    return named[0] if named else find_target(f"sm_{major}{minor}")
+    return (
+        gpu.capability == target.capability
+        and target_of_gpu(gpu.name, gpu.capability).name == target.name
+    )

@@ -6,17 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from wpk.bench import (
-    Bench,
-    Case,
-    Cases,
-    CompileAhead,
-    OddShapes,
-    Request,
-    TrialRunner,
-    make_cases,
-    require_memory,
-)
 from wpk.lowering.model import LoweredModel
 from wpk.plan import Plan
 from wpk.problems import Problem
@@ -31,6 +20,17 @@ from wpk.search.searchers import find_searcher
 from wpk.search.store import MODELS, RunRecord, StoreKey, TuningStore, look_up
 from wpk.targets import Target
 from wpk.trial import Regime
+from wpk.trial_bench import (
+    Bench,
+    Case,
+    Cases,
+    CompileAhead,
+    OddShapes,
+    Request,
+    TrialRunner,
+    make_cases,
+    require_memory,
+)
 
 
 def tune_model(

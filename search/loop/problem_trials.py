@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from wpk.bench import Request
 from wpk.candidate import Candidate
 from wpk.search.loop.task import Task
 from wpk.search.loop.tuning import Session
 from wpk.search.store import History, Stage, StoreKey, look_up
 from wpk.trial import Regime, Status, Trial
+from wpk.trial_bench import Request
 
 
 class ProblemTrials:

@@ -1,5 +1,6 @@
 """Operators are selected by patterns of their names, as ``--ops`` does."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
@@ -8,6 +9,7 @@ from wpk.lowering.program import Operator
 from wpk.problems import Problem
 
 _SHOWN = 40
+_log = logging.getLogger(__name__)
 
 
 def selected_problems(operators: Sequence[Operator], patterns: Sequence[str]) -> set[Problem]:
@@ -37,19 +39,21 @@ def selected_problems(operators: Sequence[Operator], patterns: Sequence[str]) ->
 
 
 def require_measuring(measured: bool, patterns: Sequence[str], resume: str | None) -> None:
-    """Refuse what only makes sense where something is measured.
+    """Refuse to resume a run where nothing is measured, and warn of operators that are named to be.
 
     Raises:
-        EngineError: Operators are named or a run is resumed, and the models alone will choose.
+        EngineError: A run is resumed, and the models alone will choose.
     """
-    if measured or not (patterns or resume):
+    why = "nothing is measured: --search static was chosen, or the target's GPU is not here"
+    if measured:
         return
-    option = "--resume" if resume else "--ops"
-    raise EngineError(
-        f"{option} is about measuring, and nothing is measured: --search static was chosen, or the "
-        "target's GPU is not here",
-        fix=f"run it on a machine with that GPU and --search auto, or leave {option} out",
-    )
+    if resume:
+        raise EngineError(
+            f"--resume is about measuring, and {why}",
+            fix="run it on a machine with that GPU and --search auto, or leave --resume out",
+        )
+    if patterns:
+        _log.warning("--ops names what to measure, and %s; the models choose for all", why)
 
 
 def _listed(names: Iterable[str]) -> str:

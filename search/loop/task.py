@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wpk.bench import Offers
 from wpk.candidate import Candidate, Kind, Maker
 from wpk.libraries import ALIGNMENT, LibraryOffer
 from wpk.lowering.program import Program
@@ -17,6 +16,7 @@ from wpk.progress import Progress
 from wpk.search.models import PROMISING, Shortlist, StaticChoices
 from wpk.search.searchers import MakeSearcher, Searcher, SearchSpace
 from wpk.targets import Target
+from wpk.trial_bench import Offers
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wpk.bench import Bench, GpuLease, Offers, Submit
 from wpk.build import load_nvrtc
 from wpk.device import GpuFacts
 from wpk.search.loop.budget import Budget, Effort
 from wpk.search.store import RunRecord, Setup, TuningStore
 from wpk.targets import Target
 from wpk.trial import Regime
+from wpk.trial_bench import Bench, GpuLease, Offers, Submit
 
 
 @dataclass(frozen=True)

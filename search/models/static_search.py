@@ -17,6 +17,7 @@ import numpy as np
 
 from wpk.build import Compilation, KernelResources
 from wpk.candidate import Candidate
+from wpk.did_you_mean import choices_words
 from wpk.errors import ScheduleError
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
@@ -148,7 +149,7 @@ def check_skips(skip: Collection[str], templates: Iterable[Template]) -> None:
     if unknown:
         raise ScheduleError(
             f"no schedule template is called {', '.join(repr(name) for name in unknown)}",
-            fix=f"the schedule templates are {', '.join(sorted(allowed))}",
+            fix=choices_words(unknown[0], sorted(allowed)),
         )
 
 

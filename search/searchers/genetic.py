@@ -13,11 +13,13 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from math import isfinite
+from types import ModuleType
 
 import numpy as np
-from deap import base, tools
 
+from wpk.errors import WpkError
 from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import ABSENT, SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
@@ -51,18 +53,19 @@ class GeneticOptions:
     closeness: float = 0.03
 
 
-class _Fitness(base.Fitness):  # type: ignore[misc]  # DEAP ships no types
-    """One number, larger is better."""
+def _load_breeding() -> ModuleType:
+    """DEAP's operators.
 
-    weights = (1.0,)
-
-
-class _Genome(list[int]):
-    """An individual as DEAP's operators expect it: a list with a fitness."""
-
-    def __init__(self, genes: Sequence[int], fitness: float) -> None:
-        super().__init__(genes)
-        self.fitness = _Fitness((fitness,))
+    Raises:
+        WpkError: DEAP is not installed.
+    """
+    try:
+        return import_module("wpk.search.searchers.breeding")
+    except ImportError as error:
+        raise WpkError(
+            f"genetic search needs deap, which cannot be imported: {error}",
+            fix="pip install deap, or choose another --search: static, ppo, evolution, random, exhaustive",
+        ) from error
 
 
 class GeneticSearch(SpaceSearcher):
@@ -84,6 +87,7 @@ class GeneticSearch(SpaceSearcher):
     ) -> None:
         """Begin without individuals; the first generation is drawn at random as it is asked for."""
         super().__init__(space, ledger)
+        self._breeding = _load_breeding()
         self.options = GeneticOptions() if options is None else options
         self._generator = np.random.default_rng(seed)
         self._state = random.Random(seed).getstate()
@@ -139,22 +143,20 @@ class GeneticSearch(SpaceSearcher):
                 return int(self._generator.choice(free))
         return self.ledger.draw(1, self._generator)[0]
 
-    def _breed(self) -> _Genome:
-        options = self.options
-        first, second = tools.selRoulette(self._individuals(), 2)
-        child = _Genome(first, 0.0)
-        if random.random() < options.crossover:
-            tools.cxUniform(child, _Genome(second, 0.0), options.mixing)
-        highest = [size - 1 for size in self.space.shape]
-        tools.mutUniformInt(child, 0, highest, options.mutation)
-        return child
-
-    def _individuals(self) -> list[_Genome]:
+    def _breed(self) -> Sequence[int]:
+        options, genome = self.options, self._breeding.Genome
         costs = self.ledger.costs[list(self._parents)]
         tiny = np.finfo(float).tiny  # a clock too coarse for a kernel gives zeros
-        fitness = ((costs.min() + tiny) / (costs + tiny)) ** self.options.pressure
+        fitness = ((costs.min() + tiny) / (costs + tiny)) ** options.pressure
         genomes = self.space.genomes[list(self._parents)].tolist()
-        return [_Genome(g, f) for g, f in zip(genomes, fitness.tolist(), strict=True)]
+        child: Sequence[int] = self._breeding.breed(
+            [genome(g, f) for g, f in zip(genomes, fitness.tolist(), strict=True)],
+            [size - 1 for size in self.space.shape],
+            crossover=options.crossover,
+            mixing=options.mixing,
+            mutation=options.mutation,
+        )
+        return child
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:

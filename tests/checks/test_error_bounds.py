@@ -252,9 +252,9 @@ class Counted(NodeEvaluator):
 
 
 def test_what_no_kernel_computes_is_tried_four_times_upwards_and_downwards() -> None:
-    x, error = np.array([1.0, 5.0, 0.0]), np.array([0.5, 0.0, 0.25])
-    evaluate = Counted(node("y = Atan(x)"), OPSETS)
-    found = bound_error(Call(evaluate, [Ball(x, error)], [np.arctan(x)], U))
-    most = np.arctan(1.0) - np.arctan(0.5 - 8 * U)  # upwards it is less
-    np.testing.assert_allclose(found, 4 * most + 8 * U * np.arctan(x), rtol=1e-9)
+    x, error = np.array([-1.0, -5.0, -3.0]), np.array([0.5, 0.0, 0.25])
+    evaluate = Counted(node("y = Celu(x)"), OPSETS)
+    found = bound_error(Call(evaluate, [Ball(x, error)], [np.expm1(x)], U))
+    most = np.expm1(-0.5 + 8 * U) - np.expm1(-1.0)  # downwards it is less
+    np.testing.assert_allclose(found, 4 * most + 8 * U * np.abs(np.expm1(x)), rtol=1e-9)
     assert evaluate.count == 4

@@ -144,10 +144,10 @@ def test_an_export_that_cannot_be_written_leaves_nothing(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["export"], "needs a FILE"),
-        (["show", "x.jsonl"], "takes no file"),
-        (["show", "--yes"], "--yes belongs to wpk cache clear"),
-        (["clear", "--keep-foreign"], "--keep-foreign belongs to wpk cache import"),
+        (["export"], "required: FILE.jsonl"),
+        (["show", "x.jsonl"], "unrecognized arguments: x.jsonl"),
+        (["show", "--yes"], "unrecognized arguments: --yes"),
+        (["clear", "--keep-foreign"], "unrecognized arguments: --keep-foreign"),
     ],
 )
 def test_options_of_another_action_are_wrong_usage(

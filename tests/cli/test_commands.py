@@ -12,6 +12,9 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from wpk.plan.plan import Plan
+from wpk.plan.plan_file import read_plan
+
 Command = Callable[..., Any]
 
 
@@ -93,14 +96,14 @@ def test_verify_exits_3_for_other_weights(
     assert "WRONG" in wpk("verify", plan, other_model).out
 
 
-def test_verify_exits_3_for_another_model(
+def test_another_model_is_wrong_usage_of_verify(
     refused: Command, plan: Path, write_model: Callable[[str], Path]
 ) -> None:
     text = """
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[batch, 8] x) => (float[batch, 5] y) { l = MatMul(x, m) y = Sigmoid(l) }
     """
-    message = refused("verify", plan, write_model(text), code=3)
+    message = refused("verify", plan, write_model(text), code=2)
     assert "was not made from this model" in message
 
 
@@ -138,6 +141,33 @@ def test_targets_lists_every_gpu(wpk: Command) -> None:
     assert all(name in out for name in ("p100", "v100", "a100", "h200", "b200"))
     known = json.loads(wpk("targets", "--json").out)
     assert known[0]["sources"]
+
+
+def test_targets_shows_one_with_its_sources(wpk: Command) -> None:
+    out = wpk("targets", "sm_75").out
+    assert "Turing TU102/TU104 whitepaper" in out
+    assert "compiles for: fp32" in out
+
+
+def test_what_targets_prints_is_a_target_file(wpk: Command, model: Path, tmp_path: Path) -> None:
+    described = wpk("targets", "l4", "--json").out
+    path = tmp_path / "mine.json"
+    path.write_text(described)
+    assert wpk("targets", path, "--json").out == described
+    plans: list[Plan] = []
+    for target in ("l4", path):
+        written = tmp_path / "one.plan"
+        command = ["optimize", model, "-o", written, "--target", target, "--check", "off"]
+        assert wpk(*command).code == 0
+        plans.append(read_plan(written).plan)
+    assert plans[0].steps == plans[1].steps
+    assert plans[1].arch == "sm_89"
+
+
+def test_a_file_of_all_targets_is_refused_in_words(refused: Command, tmp_path: Path) -> None:
+    path = tmp_path / "all.json"
+    path.write_text("[]")
+    assert "expected a table of keys, got list" in refused("targets", path)
 
 
 @pytest.mark.parametrize("command", ["optimize", "run", "verify", "inspect", "report", "targets"])

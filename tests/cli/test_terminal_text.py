@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from support.plans.forged_plans import members, rewrite
 
-from wpk.cli.progress import ProgressLine
 from wpk.cli.say import PlainFormatter
 from wpk.engine import read_arrays, write_arrays
 from wpk.report import format_table
+from wpk.report.progress_line import ProgressLine
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202egnp.\x9b31m"
 RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

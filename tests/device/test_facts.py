@@ -26,6 +26,10 @@ from wpk.targets.registry import find_target
         ("sm_100a", (10, 3), False),
         ("sm_100f", (10, 3), True),
         ("sm_120f", (12, 1), True),
+        ("sm_87", (8, 7), True),
+        ("sm_86", (8, 7), False),
+        ("sm_87", (8, 9), False),
+        ("sm_110", (11, 0), True),
     ],
 )
 def test_machine_code_runs_where_nvidia_says(

@@ -16,6 +16,7 @@ from wpk.cli.main import COMMANDS
 from wpk.options import SearchOptions
 
 ROOT = Path(__file__).parents[2]
+CACHE_ACTIONS = ("show", "prune", "clear", "export", "import")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -132,6 +133,8 @@ def _list(file: Path, line: str) -> None:
 def test_the_example_operators_pass_their_tests(tmp_path: Path) -> None:
     page, package = ROOT / "docs" / "adding_an_operator.md", _copy_package(tmp_path / "path")
     for change in _blocks(page, "diff"):
+        _withdraw(change, package.parent)
+    for change in _blocks(page, "diff"):
         _apply(change, package.parent)
     tests = package.parent / "tests"
     for name in ("operators/test_rows.py", "schedules/test_expression_header.py"):
@@ -150,13 +153,26 @@ def _copy_package(path: Path) -> Path:
     return package
 
 
-def _apply(change: str, root: Path) -> None:
-    """Make a change of one file: lines that stay, go (-) and come (+); what stays and goes stands there once."""
+def _read_change(change: str, root: Path) -> tuple[Path, str, str]:
+    """The file of a change, and its lines before and behind it."""
     title, *lines = change.splitlines()
-    path = root / title.removeprefix("--- ")
     before, after = (
         "".join(f"{line[1:]}\n" for line in lines if line[0] in f" {sign}") for sign in "-+"
     )
+    return root / title.removeprefix("--- "), before, after
+
+
+def _withdraw(change: str, root: Path) -> None:
+    """Take a change back that the package has already, as the page says of it."""
+    path, before, after = _read_change(change, root)
+    text = path.read_text(encoding="utf-8")
+    if after.strip() and text.count(after) == 1:
+        path.write_text(text.replace(after, before), encoding="utf-8")
+
+
+def _apply(change: str, root: Path) -> None:
+    """Make a change of one file: lines that stay, go (-) and come (+); what stays and goes stands there once."""
+    path, before, after = _read_change(change, root)
     text = path.read_text(encoding="utf-8")
     assert text.count(before) == 1, f"{path}: {before}"
     path.write_text(text.replace(before, after), encoding="utf-8")
@@ -178,13 +194,13 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 
 def _help_options(command: str) -> set[str]:
+    """The options of a command and of its own commands, without those that all have."""
     shown = _wpk(ROOT, command, "--help").split("\noptions:\n")[1]
-    return set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - {
-        "-h",
-        "--help",
-        "-v",
-        "--verbose",
-    }
+    if command == "cache":
+        for action in CACHE_ACTIONS:
+            shown += _wpk(ROOT, command, action, "--help").split("\noptions:\n")[1]
+    common = {"-h", "--help", "-v", "--verbose", "-q", "--quiet", "--log-file"}
+    return set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - common
 
 
 def _wpk(folder: Path, *arguments: str) -> str:
@@ -203,7 +219,7 @@ def _wpk(folder: Path, *arguments: str) -> str:
 def _commands(page: Path) -> list[str]:
     """Indented commands of wpk, their continuation lines joined."""
     text = re.sub(r"\n {6,}", " ", page.read_text(encoding="utf-8"))
-    return re.findall(r"^    wpk (.*)$", text, flags=re.MULTILINE)
+    return re.findall(r"^    (?:\.venv/bin/)?wpk (.*)$", text, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -218,9 +234,11 @@ def test_the_page_on_using_names_every_command_and_option() -> None:
     section = (ROOT / "docs" / "using.md").read_text(encoding="utf-8").split("\n## Commands\n")[1]
     overview = section.split("\n## ")[0]
     for command in COMMANDS:
-        (line,) = re.findall(
+        lines = re.findall(
             rf"^    wpk {command} (.*(?:\n {{6,}}.*)*)", overview, flags=re.MULTILINE
         )
+        assert len(lines) == (1 if command != "cache" else 4)
+        line = " ".join(lines)
         named = set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", f" {line}"))
         short = {"-o"} if "-o" in named else set()
         assert named - short == _help_options(command) - {"-o", "--output"}, command

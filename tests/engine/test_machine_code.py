@@ -8,8 +8,7 @@ import pytest
 
 from wpk.build import KernelCache
 from wpk.emulator import Emulator
-from wpk.engine import compare_machine_code, load, machine_code, require_executable
-from wpk.engine import engine as engine_module
+from wpk.engine import compare_machine_code, load, loading, machine_code, require_executable
 from wpk.engine.machine_code import Likeness
 from wpk.errors import CompileError, EngineError, VerificationError
 from wpk.execution import Image
@@ -127,7 +126,7 @@ def test_a_gpu_is_given_foreign_machine_code_only_with_trust(
     error: type[Exception],
 ) -> None:
     gpu, path = Gpu(), tmp_path / "foreign.plan"
-    monkeypatch.setattr(engine_module, "open_device", lambda name: gpu)
+    monkeypatch.setattr(loading, "open_device", lambda name: gpu)
     foreign = forge(bundle)  # type: ignore[operator]
     write_plan(path, foreign)
     with pytest.raises(error):
@@ -141,6 +140,6 @@ def test_a_gpu_is_given_what_was_compiled_here(
     small_plan: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpu = Gpu()
-    monkeypatch.setattr(engine_module, "open_device", lambda name: gpu)
+    monkeypatch.setattr(loading, "open_device", lambda name: gpu)
     with load(small_plan, "gpu"):
         assert len(gpu.loaded) == len(read_plan(small_plan).plan.kernels)

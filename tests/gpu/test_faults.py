@@ -10,9 +10,9 @@ from subjects import faulty_candidates
 from subjects.faulty_candidates import AFTER, ON_THE_GPU_ONLY, Kit
 
 from wpk.backends import GpuProcess
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.trials import TrialRunner
 from wpk.trial import Regime, Status
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.trials import TrialRunner
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timed]
 

@@ -15,9 +15,6 @@ from support.networks import handwritten
 from support.plans.candidates import kernel
 from support.problems import attentions
 
-from wpk.bench.compile_ahead import CompileAhead, KernelOrder
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.odd_shapes import OddShapes
 from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
 from wpk.dtypes import Precision
@@ -26,6 +23,9 @@ from wpk.problems import Problem
 from wpk.schedules.attention_mma import AttentionMmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.targets.registry import find_target
+from wpk.trial_bench.compile_ahead import CompileAhead, KernelOrder
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.odd_shapes import OddShapes
 
 pytestmark = pytest.mark.gpu
 

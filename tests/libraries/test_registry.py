@@ -10,7 +10,6 @@ import pytest
 from support.devices.dummy_gpu import DummyGpu
 from support.problems.cudnn_problems import elementwise
 
-from wpk.bench import GpuLease, Offers
 from wpk.candidate import Configuration
 from wpk.dtypes import DType
 from wpk.errors import EngineError, LaunchError
@@ -18,6 +17,7 @@ from wpk.execution import BoundCall, LibraryImage
 from wpk.libraries import LIBRARIES, CudaLibraries, LibraryOffer, NumpyLibraries, askable
 from wpk.libraries.library import Library, Proposals
 from wpk.problems import Problem
+from wpk.trial_bench import GpuLease, Offers
 
 ADD = elementwise(DType.FP16)["add"]
 FIRST, SECOND = (("tile", 1),), (("tile", 2),)

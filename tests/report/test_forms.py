@@ -11,19 +11,20 @@ from wpk.errors import EngineError
 from wpk.plan.fields import decode
 from wpk.plan.plan import CheckMode, PlanBundle
 from wpk.report import visible, visible_lines
+from wpk.report.blocks import plain_text
 from wpk.report.plans.check_words import QUICK_WORDS
 from wpk.report.plans.facts import ReportFacts
 from wpk.report.plans.formats import FORM, json_text, require_format, write_report
 from wpk.report.plans.gather import gather
 from wpk.report.plans.html import html_page
-from wpk.report.plans.markdown import markdown_text
+from wpk.report.plans.markdown import markdown_text, plain
 from wpk.report.plans.terminal import operator_source, summary
 
 
 def test_the_terminal_shows_each_operator_in_one_line(
     bundle: PlanBundle, facts: ReportFacts
 ) -> None:
-    lines = summary(bundle.plan).splitlines()
+    lines = plain_text(*summary(bundle.plan)).splitlines()
     for operator in facts.operators:
         (line,) = (each for each in lines if each.startswith(f"{operator.name} "))
         assert operator.work in line
@@ -34,29 +35,29 @@ def test_the_terminal_shows_each_operator_in_one_line(
 
 
 def test_the_terminal_shows_the_sums_and_the_funnel(bundle: PlanBundle, facts: ReportFacts) -> None:
-    text = summary(bundle.plan)
+    text = plain_text(*summary(bundle.plan))
     assert f"operators  {len(facts.operators)}, {facts.launches} kernel launches" in text
     assert f"estimate {facts.estimate_us:.2f} µs (predicted, not measured)" in text
     assert re.search(r"2000 +600 +8 +4", text)
     assert "(hmma.f16)" in text
-    assert "ok     ONNX Runtime, seed 0" in text
+    assert "ok  ONNX Runtime, seed 0" in text
 
 
 def test_the_terminal_says_what_was_not_checked(bundle: PlanBundle) -> None:
     unchecked = replace(bundle.plan, checks=(), check_mode=CheckMode.OFF)
-    assert "written with --check off" in summary(unchecked)
+    assert "written with --check off" in plain_text(*summary(unchecked))
 
 
 def test_every_form_says_what_a_quick_check_left_out(bundle: PlanBundle) -> None:
     quick = gather(replace(bundle.plan, check_mode=CheckMode.QUICK))
-    assert QUICK_WORDS in summary(replace(bundle.plan, check_mode=CheckMode.QUICK))
+    assert QUICK_WORDS in plain_text(*summary(replace(bundle.plan, check_mode=CheckMode.QUICK)))
     for text in (markdown_text(quick), html_page(quick)):
         assert "hecked quickly: at the tuned sizes" in text
-    assert QUICK_WORDS not in summary(bundle.plan)
+    assert QUICK_WORDS not in plain_text(*summary(bundle.plan))
 
 
 def test_hostile_names_cannot_steer_a_terminal(hostile: PlanBundle) -> None:
-    text = summary(hostile.plan)
+    text = plain_text(*summary(hostile.plan))
     assert "\x1b" not in text
     assert "\u202e" not in text
     text.encode()  # no lone surrogates either
@@ -76,6 +77,20 @@ def test_markdown_has_a_row_for_each_operator_and_only_its_own_tables(
         assert len(table) == 2 + len(each.operators)
         assert cells == {13}
         assert not re.search(r"(?<!\\)<", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("conv_relu_0: a(b) - c + d # e!", "conv_relu_0: a(b) - c + d # e!"),
+        ("_a_ b_", r"\_a\_ b\_"),
+        ("a|b*c`d<e>[f](g)~h", r"a\|b\*c\`d\<e\>\[f\](g)\~h"),
+        ("- a", r"\- a"),
+        ("&lt; & b", r"\&lt; & b"),
+    ],
+)
+def test_markdown_escapes_what_would_be_markup_and_nothing_else(text: str, written: str) -> None:
+    assert plain(text) == written
 
 
 def test_json_holds_every_fact(facts: ReportFacts) -> None:

@@ -19,8 +19,9 @@ from wpk.report.plans.formats import write_report
 from wpk.report.plans.gather import gather
 from wpk.report.plans.html import html_page
 from wpk.report.plans.page.markup import Html, joined, tag
+from wpk.report.plans.schedule_words import explained
 
-VOID = {"meta", "img"}
+VOID = {"meta", "img", "wbr", "input"}
 
 
 class Page(HTMLParser):
@@ -103,6 +104,57 @@ def test_shows_why_things_were_not_done(page: Page) -> None:
     assert "its weight is shared" in page.text
     assert "k must be even" in page.text
     assert "skipped on request" in page.text
+
+
+def test_nodes_stand_in_the_models_order_also_where_they_were_removed(
+    facts: ReportFacts, page: Page
+) -> None:
+    graph = page.text[page.text.index("Graph before and after") :]
+    stem, norm, relu = (graph.index(f" {name}") for name in ("stem", "norm", "stem_relu"))
+    assert stem < norm < relu
+    (norm_fact,) = (node for node in facts.nodes if node.name == "norm")
+    assert not norm_fact.operators
+
+
+def test_a_normalisation_stands_at_the_product_that_it_went_into(bundle: PlanBundle) -> None:
+    """Also where another operator is the first to read the result, as behind a shortcut."""
+    origin = bundle.plan.provenance
+    plan = replace(bundle.plan, provenance=replace(origin, before=_behind_a_branch(origin.before)))
+    nodes = {node.name: node for node in gather(plan).nodes}
+    assert nodes["branch_norm"].operators == ()
+    assert nodes["branch_norm"].near in nodes["branch"].operators
+
+
+def _behind_a_branch(nodes: tuple[NodeRecord, ...]) -> tuple[NodeRecord, ...]:
+    """The nodes with a normalisation between ``branch`` and ``sum``."""
+    found = []
+    for node in nodes:
+        if node.name == "sum":
+            found.append(NodeRecord("branch_norm", "BatchNormalization", ("b",), ("bn",)))
+            inputs = tuple("bn" if name == "b" else name for name in node.inputs)
+            node = replace(node, inputs=inputs)
+        found.append(node)
+    return tuple(found)
+
+
+def test_operators_can_be_filtered_and_equal_ones_are_known(facts: ReportFacts, page: Page) -> None:
+    bodies = [a for name, a in page.elements if name == "tbody" and "data-words" in a]
+    assert len(bodies) == len(facts.operators)
+    for operator, body in zip(facts.operators, bodies, strict=True):
+        assert body["data-problem"] == str(operator.problem)
+        for word in (operator.name, operator.kind, operator.title):
+            assert word.lower() in (body["data-words"] or "")
+
+
+def test_says_where_to_look_first_and_what_numbers_mean(facts: ReportFacts, page: Page) -> None:
+    first = page.text[page.text.index("Where to look first") : page.text.index("Filter ")]
+    most = max(facts.operators, key=lambda each: each.headroom_us)
+    assert most.name in first
+    assert f"{1e6 / facts.estimate_us:,.0f}/s" in page.text
+    operator = next(each for each in facts.operators if each.candidate.configuration)
+    for _, _, words in explained(operator.candidate):
+        assert words
+        assert words in page.text
 
 
 def test_claims_no_measurement(page: Page) -> None:

@@ -9,23 +9,54 @@ import pytest
 
 from wpk.build import load_nvrtc
 from wpk.dtypes import DType
-from wpk.expression import OPERATIONS, Acc, Apply, Operand, Round, Scalar, cpp_type
+from wpk.expression import OPERATIONS, Acc, Apply, In, Operand, Round, Scalar, cpp_type
 from wpk.kernel_source import KernelSource
 
 _LEAVES = (Acc(), Operand(0), Scalar(0.1))
 
+_OF_FLOATS = [name for name in OPERATIONS if not name.startswith(("Bit", "Shift"))]
+_OF_INTEGERS = (
+    *(
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Max",
+        "Min",
+        "Pow",
+        "Mod",
+        "FloorMod",
+        "Neg",
+        "Abs",
+        "Sign",
+        "Relu",
+    ),
+    *("IsNan", "Not", "Less", "LessOrEqual", "Equal", "And", "Or", "Where"),
+    *(name for name in OPERATIONS if name not in _OF_FLOATS),
+)
+
 
 def _all_operations() -> KernelSource:
-    expressions = [Apply(n, _LEAVES[: o.arity]) for n, o in OPERATIONS.items()]
+    in_floats = [Apply(n, _LEAVES[: OPERATIONS[n].arity]) for n in _OF_FLOATS]
     rounded = [Round(dtype, Acc()) for dtype in DType]
+    in_integers = [
+        In(dtype, Round(DType.INT8, Apply(n, _LEAVES[: OPERATIONS[n].arity])))
+        for n in _OF_INTEGERS
+        for dtype in (DType.INT64, DType.UINT64)
+    ]
     lines = "\n".join(
         f"  y[{i}] = {cpp_type(e)}::evaluate(x[0], operands);"
-        for i, e in enumerate([*expressions, *rounded])
+        for i, e in enumerate([*in_floats, *rounded])
+    )
+    whole = "\n".join(
+        f"  z[{i}] = {cpp_type(e)}::evaluate({e.dtype.c_name}(z[1]), integers);"
+        for i, e in enumerate(in_integers)
     )
     text = (
         "#include <wpk/kernels/expression.cuh>\n"
-        "WPK_KERNEL(32) wpk_all(const float* x, float* y) {\n"
-        f"  const float operands[1] = {{x[1]}};\n{lines}\n}}\nWPK_EXPORT(wpk_all)\n"
+        "WPK_KERNEL(32) wpk_all(const float* x, float* y, wpk::int64* z) {\n"
+        f"  const float operands[1] = {{x[1]}};\n{lines}\n"
+        f"  const wpk::int64 integers[1] = {{z[0]}};\n{whole}\n}}\nWPK_EXPORT(wpk_all)\n"
     )
     return KernelSource("wpk_all", text)
 

@@ -1,7 +1,6 @@
 """Target files: what they override, and what they may not say."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,9 @@ import pytest
 from wpk.dtypes import Precision
 from wpk.errors import TargetError
 from wpk.targets.registry import find_target
-from wpk.targets.target_file import load_target
+from wpk.targets.table import TARGETS
+from wpk.targets.target import Target
+from wpk.targets.target_file import as_file, load_target, named_target
 
 
 def _write(folder: Path, content: object, name: str = "gpu.json") -> Path:
@@ -35,19 +36,44 @@ def test_reads_toml_with_a_table_of_tensor_peaks(tmp_path: Path) -> None:
 
 
 def test_a_complete_file_needs_no_base(tmp_path: Path) -> None:
-    data = asdict(find_target("a100"))
+    data = as_file(find_target("a100"))
     del data["sources"]
-    data["peak_tensor"] = dict(data["peak_tensor"])
     target = load_target(_write(tmp_path, data))
     assert target.peak_tensor == find_target("a100").peak_tensor
     assert target.capability == (8, 0)
+    assert set(dict(target.sources).values()) == {"target file gpu.json"}
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_what_describes_a_target_is_a_file_of_it(tmp_path: Path, target: Target) -> None:
+    assert load_target(_write(tmp_path, as_file(target))) == target
+
+
+def test_a_file_may_say_where_its_numbers_are_from(tmp_path: Path) -> None:
+    said = {
+        "base": "h200",
+        "clock": 1.7e9,
+        "l2_bytes": 1 << 25,
+        "sources": {"clock": "nvidia-smi -q"},
+    }
+    sources = dict(load_target(_write(tmp_path, said)).sources)
+    assert sources["clock"] == "nvidia-smi -q"
+    assert sources["l2_bytes"] == "target file gpu.json"
+
+
+def test_a_file_is_named_by_its_suffix(tmp_path: Path) -> None:
+    path = _write(tmp_path, {"base": "t4", "name": "mine"})
+    assert named_target(str(path)).name == "mine"
+    assert named_target("t4").name == "t4"
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         ({"base": "h200", "clok": 1e9}, "unknown keys clok"),
-        ({"base": "h200", "sources": []}, "unknown keys sources"),
+        ({"base": "h200", "sources": []}, "'sources' must be a table"),
+        ({"base": "h200", "sources": {"clok": "a guess"}}, "'sources' must be a table over"),
+        ({"base": "h200", "sources": {"clock": 3}}, "'sources.clock' must be a text"),
         ({"clock": 1e9}, "missing keys name"),
         ({"base": "h201"}, "unknown target 'h201'"),
         ({"base": 3}, "'base' must name"),
@@ -67,7 +93,7 @@ def test_a_complete_file_needs_no_base(tmp_path: Path) -> None:
         ({"base": "h200", "arch": "hopper"}, "spells it like sm_90a"),
         ({"base": "h200", "arch": "sm_80"}, "disagree"),
         ({"base": "h200", "capability": [9]}, "must be [major, minor]"),
-        ({"base": "h200", "name": ""}, "'name' must be a short text"),
+        ({"base": "h200", "name": ""}, "'name' must be a text of 1 to 200 letters"),
         ([1, 2], "expected a table of keys, got list"),
         ("{", "not valid JSON"),
         ("[" * 100_000, "not valid JSON"),

@@ -1,6 +1,7 @@
 """Open a device by the name that a person gives."""
 
 from wpk.device import CudaDevice
+from wpk.did_you_mean import choices_words
 from wpk.emulator import GUARDED, EmulatorProcess
 from wpk.errors import EngineError
 from wpk.libraries import CudaLibraries, NumpyLibraries
@@ -18,7 +19,7 @@ def open_device(name: str) -> CudaDevice | EmulatorProcess:
         EngineError: There is no such device here.
     """
     if name not in _DEVICES:
-        raise EngineError(f"unknown device {name!r}", fix=f"choose one of {', '.join(_DEVICES)}")
+        raise EngineError(f"unknown device {name!r}", fix=choices_words(str(name), _DEVICES))
     if name == "cpu":
         return open_cpu()
     try:

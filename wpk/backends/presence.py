@@ -4,7 +4,7 @@ import importlib.util
 from functools import cache
 
 from wpk.backends.gpu_process import GpuProcess
-from wpk.device import GpuFacts
+from wpk.device import INSTALL_GPU_PACKAGES, GpuFacts
 from wpk.errors import EngineError
 
 
@@ -19,7 +19,7 @@ def read_gpu() -> GpuFacts:
     if importlib.util.find_spec("pycuda") is None:  # the same answer, without starting a process
         raise EngineError(
             "measuring on a GPU needs pycuda, which is not installed",
-            fix="pip install 'wpk[gpu]' (it needs the CUDA toolkit), or choose --search static",
+            fix=f"{INSTALL_GPU_PACKAGES}; or choose --search static",
         )
     with GpuProcess() as gpu:
         return gpu.facts

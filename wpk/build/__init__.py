@@ -2,6 +2,7 @@
 
 from wpk.build.cache import KernelCache, default_cache_folder
 from wpk.build.compiled import CompiledKernel
+from wpk.build.leftovers import Kept, described, prune
 from wpk.build.nvrtc import compiler_here, load_nvrtc
 from wpk.build.pool import Compilation, CompilePool
 from wpk.build.resources import KernelResources

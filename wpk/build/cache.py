@@ -108,7 +108,7 @@ class KernelCache:
             CompileError: the folder cannot be read.
         """
         try:
-            entries = self._entries()
+            entries = self.entries()
             sizes = [file.stat().st_size for entry in entries for file in entry.iterdir()]
         except FileNotFoundError:  # removed by another process while we looked
             return self.usage()
@@ -125,7 +125,7 @@ class KernelCache:
         Raises:
             CompileError: one cannot be removed.
         """
-        entries = self._entries()
+        entries = self.entries()
         for entry in entries:
             try:
                 shutil.rmtree(entry)
@@ -138,7 +138,8 @@ class KernelCache:
                 ) from error
         return len(entries)
 
-    def _entries(self) -> list[Path]:
+    def entries(self) -> list[Path]:
+        """The folder of each kernel, and nothing else that may lie there."""
         if not self.folder.is_dir():
             return []
         return sorted(each for each in self.folder.iterdir() if (each / _FACTS).is_file())

@@ -7,4 +7,4 @@ from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.checks.pass_proof import Interface, PassProof, prove_passes, proven
 from wpk.checks.prepared import StepCase
 from wpk.checks.scope import QUICK_SEEDS, SEEDS, Scope, Tolerance, require_inputs, scope_of
-from wpk.checks.verification import require_passed, verify, with_checks
+from wpk.checks.verification import Verification, require_passed, verify, with_checks

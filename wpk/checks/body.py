@@ -96,10 +96,10 @@ class NodeBody:
             node = evaluate.node
             inputs = [known.get(name) if name else None for name in node.input]
             outputs = evaluate([None if each is None else each.value for each in inputs])
-            for place, (name, output) in enumerate(zip(node.output, outputs, strict=False)):
-                if name:
-                    call = Call(evaluate, inputs, outputs, multiply_roundoff, place=place)
-                    known[name] = Ball(output, bound_error(call))
+            names = [each for each in node.output if each]
+            for place, (name, output) in enumerate(zip(names, outputs, strict=False)):
+                call = Call(evaluate, inputs, outputs, multiply_roundoff, place=place)
+                known[name] = Ball(output, bound_error(call))
         return [known[name] for name in self._outputs if name]
 
 

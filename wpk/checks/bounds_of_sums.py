@@ -237,9 +237,10 @@ def resize(call: Call) -> Floats:
         {0: call.error(0)}
     )
     how = resampling(call.x.shape, scales, sizes, attributes)
-    if how is None:
-        return error
     off = SAFETY * call.roundoff
+    if how is None:  # no slope is steeper than twice the largest number over one sample
+        size, longest = float(np.abs(call.x).max(initial=0.0)), max(call.y.shape[1:], default=1)
+        return error + off * (longest + 1.0) * 2.0 * size
     for axis in how.axes:
         moved = [how(call.x, {axis: side * off}) for side in (-1, 1)]
         error += np.maximum(*(np.abs(each - call.y) for each in moved))

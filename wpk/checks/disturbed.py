@@ -95,8 +95,8 @@ class DisturbedModel:
                 array if array is None or name in self._kept else draw.factor(array)
                 for name, array in zip(names, given, strict=True)
             ]
-        made = zip(node.output, self._nodes.run(node, given), strict=False)
-        values = {name: array for name, array in made if name}
+        made = [each for each in node.output if each]
+        values = dict(zip(made, self._nodes.run(node, given), strict=False))
         if draw is not None:
             size = size_before_the_difference(node, given)
             if size is not None:

@@ -17,6 +17,9 @@ Array = NDArray[np.generic]
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
 
+_TYPES = (("Cast", "to"), ("Attention", "softmax_precision"))
+"""Attributes that name the type in which a node gives or computes numbers."""
+
 
 def widened(array: Array) -> Array:
     """Return floating point numbers as float64, without a copy where they are; anything else as it is."""
@@ -77,8 +80,11 @@ class NodeEvaluator:
 
 
 def _widen_attributes(evaluator: ReferenceEvaluator, node: onnx.NodeProto) -> None:
-    """Let an operator compute with its attributes in float64; onnx gives it numbers of fp32."""
+    """Let an operator compute with its attributes in float64; onnx gives it numbers of fp32, defaults too."""
     (operator,) = evaluator.rt_nodes_
+    for name, value in list(vars(operator).items()):
+        if isinstance(value, np.float32):
+            setattr(operator, name, float(value))
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.FLOAT and hasattr(operator, attribute.name):
             setattr(operator, attribute.name, float(attribute.f))
@@ -102,7 +108,7 @@ def _widened_node(node: onnx.NodeProto) -> onnx.NodeProto:
     wide = onnx.NodeProto()
     wide.CopyFrom(node)
     for attribute in wide.attribute:
-        if node.op_type == "Cast" and attribute.name == "to" and attribute.i in _FLOATS:
+        if (node.op_type, attribute.name) in _TYPES and attribute.i in _FLOATS:
             attribute.i = TensorProto.DOUBLE
         elif attribute.type == onnx.AttributeProto.TENSOR and attribute.t.data_type in _FLOATS:
             values = widened(numpy_helper.to_array(attribute.t))

@@ -107,8 +107,8 @@ class _Judge:
     def _floats(self, actual: Array, right: Array) -> tuple[Outcome, str]:
         error, limit = output_error(actual, right), allowed(self.precision, self.rounded)
         words = (
-            f"median {error.median:.1e}, worst {error.worst:.1e} of its RMS, "
-            f"allowed {limit.median:.0e} / {limit.worst:.0e}"
+            f"median error {error.median:.1e} (allowed {limit.median:.0e}), largest {error.worst:.1e} "
+            f"({limit.worst:.0e}), of its root mean square"
         )
         infinite = _infinite(actual, right)
         if infinite:  # no limit allows that; the model itself may give it for other roundings
@@ -120,7 +120,7 @@ class _Judge:
         ):
             return Outcome.INCONCLUSIVE, (
                 f"{words}, which says nothing: the model amplifies rounding, that of values in memory "
-                f"alone to {self.rounded.median:.1e} / {self.rounded.worst:.1e} of its RMS"
+                f"alone to {self.rounded.median:.1e} (median) and {self.rounded.worst:.1e} (largest)"
             )
         right_enough = error.median <= limit.median and error.worst <= limit.worst
         if right_enough and not wide:
@@ -156,7 +156,8 @@ def _within(actual: Array, right: Array, tolerance: Tolerance) -> tuple[Outcome,
     error = output_error(actual, right)
     words = (
         f"{beyond} of {close.size} elements beyond rtol {tolerance.rtol:g}, atol "
-        f"{tolerance.atol:g}; median {error.median:.1e}, worst {error.worst:.1e} of its RMS"
+        f"{tolerance.atol:g}; median error {error.median:.1e}, largest {error.worst:.1e} of its root mean "
+        "square"
     )
     return (Outcome.FAILED if beyond else Outcome.OK), words
 

@@ -99,7 +99,8 @@ class OriginalValues:
                 self._bounded(each, known) if each else None for each in read_names(node.proto)
             ]
             outputs = evaluator([None if each is None else each.value for each in inputs])
-            for place, (output, value) in enumerate(zip(node.proto.output, outputs, strict=False)):
+            made = [each for each in node.proto.output if each]
+            for place, (output, value) in enumerate(zip(made, outputs, strict=False)):
                 dtype = self._types.get(output)
                 used = arithmetic if dtype is None else KERNELS
                 call = Call(evaluator, inputs, outputs, used.roundoff, used, place)

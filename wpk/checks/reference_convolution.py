@@ -136,3 +136,23 @@ def _extents(
     totals = [n - w for n, w in zip(full, wanted, strict=True)]
     halves = [t // 2 if auto_pad == "SAME_UPPER" else t - t // 2 for t in totals]
     return full, [slice(half, half + w) for half, w in zip(halves, wanted, strict=True)]
+
+
+class CausalConvWithState(OpRun):
+    """A convolution over what was, channel by channel; onnx 1.23's activation is in fp32.
+
+    Operands as ONNX's CausalConvWithState: input (batch, channels, length), weight (channels, 1, taps).
+    """
+
+    def _run(
+        self, x: Any, weight: Any, bias: Any = None, past: Any = None, activation: str = "none"
+    ) -> tuple[Any, Any]:
+        taps, length = weight.shape[2], x.shape[2]
+        before = np.zeros((*x.shape[:2], taps - 1), x.dtype) if past is None else past
+        whole = np.concatenate([before, x], axis=2)
+        y = sum(whole[:, :, i : i + length] * weight[:, :, i].T[..., None] for i in range(taps))
+        y = y if bias is None else y + bias[:, None]
+        if activation in ("silu", "swish"):
+            with np.errstate(over="ignore"):
+                y = y / (1.0 + np.exp(-y))
+        return np.asarray(y, x.dtype), whole[:, :, length:]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from wpk.checks.reference_convolution import Conv, ConvTranspose
+from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
 from wpk.checks.reference_indexed import (
     GatherElements,
@@ -13,6 +13,7 @@ from wpk.checks.reference_indexed import (
     ScatterElements,
     ScatterND,
 )
+from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
 from wpk.checks.reference_quantisation import DequantizeLinear, QuantizeLinear
@@ -72,6 +73,7 @@ class Unsqueeze(OpRun):
 REFERENCE_OPS: tuple[type[OpRun], ...] = (
     AveragePool,
     BatchNormalization,
+    CausalConvWithState,
     Conv,
     ConvTranspose,
     DequantizeLinear,
@@ -79,8 +81,11 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     GatherElements,
     Gelu,
     GlobalMaxPool,
+    GroupNormalization,
     HardSwish,
+    LRN,
     LogSoftmax,
+    LpNormalization,
     MaxPool,
     OneHot,
     Pad,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wpk.checks.float64_nodes import Array
+from wpk.did_you_mean import choices_words
 from wpk.engine import TakesInputs, bind_inputs, random_inputs, require_values
 from wpk.errors import EngineError
 from wpk.plan import CheckMode, Port
@@ -84,7 +85,8 @@ def scope_of(mode: CheckMode | str, given: Sequence[Mapping[str, Array]] = ()) -
     known = [each.value for each in CheckMode]
     if mode not in known:
         raise EngineError(
-            f"check is {mode!r}, expected one of {', '.join(known)}", fix="choose one of these"
+            f"check is {mode!r}, expected one of {', '.join(known)}",
+            fix=choices_words(str(mode), known),
         )
     if mode == CheckMode.QUICK:
         return Scope(quick=True, seeds=QUICK_SEEDS, given=given)

@@ -6,6 +6,7 @@ be either.
 
     Less(a, b), ...     |a - b| <= e_a + e_b
     And, Or             what both ends of their inputs make of it
+    Xor                 either, where one of its inputs may be either
     Where(c, x, y)      the chosen one's error; where c may be either, |x - y| + e_x + e_y
     Cast to a boolean   |x| <= e
     Cast to an integer  both ends truncated; anything for NaN and what is beyond the type, which ONNX
@@ -50,6 +51,13 @@ def _both_ends(call: Call) -> Floats | None:
         return None
     low, high = (call.again({index: call.end(index, side) for index in chosen}) for side in (-1, 1))
     return high - low
+
+
+def _either(call: Call) -> Floats | None:
+    if not call.errs(0) and not call.errs(1):
+        return None
+    reaches = (call.error(0) > 0) | (call.error(1) > 0)
+    return np.asarray(np.broadcast_to(reaches, call.y.shape), np.float64)
 
 
 def _where(call: Call) -> Floats | None:
@@ -170,6 +178,7 @@ def _ranked(call: Call) -> Floats | None:
 RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
     ErrorRule.COMPARED: _compared,
     ErrorRule.LOGIC: _both_ends,
+    ErrorRule.EITHER: _either,
     ErrorRule.CHOICE: _where,
     ErrorRule.CAST: _cast,
     ErrorRule.GATHERED: _gather,

@@ -16,7 +16,7 @@ from wpk.checks.scope import SampleRound, Tolerance, require_inputs
 from wpk.checks.testimony import Testimony, Witness
 from wpk.checks.witness import WitnessError, require_onnxruntime
 from wpk.engine import Engine
-from wpk.errors import VerificationError
+from wpk.errors import VerificationError, WrongModelError
 from wpk.execution import Device
 from wpk.lowering.program import Program
 from wpk.plan import Check, Outcome, Plan, PlanBundle
@@ -103,7 +103,7 @@ def verify(
         progress: Told of every step.
 
     Raises:
-        VerificationError: The plan's operators are not the model's.
+        WrongModelError: The plan's operators are not the model's.
         EngineError: ONNX Runtime is missing, or given inputs do not fit the plan.
     """
     plan, lowered, scope = bundle.plan, proof.lowered, proof.scope
@@ -194,7 +194,7 @@ def require_same_operators(plan: Plan, program: Program) -> None:
     """Compare the plan's operators with those that the model lowers to.
 
     Raises:
-        VerificationError: They differ; names the first one.
+        WrongModelError: They differ; names the first one.
     """
     ours = [(step.operator.name, step.operator) for step in plan.steps]
     theirs = [(operator.name, operator) for operator in program.operators]
@@ -206,8 +206,8 @@ def require_same_operators(plan: Plan, program: Program) -> None:
         raise _other_model(f"it has {len(ours)} operators, the model has {len(theirs)}")
 
 
-def _other_model(what: str) -> VerificationError:
-    return VerificationError(
+def _other_model(what: str) -> WrongModelError:
+    return WrongModelError(
         f"the plan was not made from this model: {what}",
         fix="give the model that the plan was made from, or optimize this one",
     )

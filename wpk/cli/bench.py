@@ -15,16 +15,15 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from wpk.cli.progress import ProgressLine
 from wpk.cli.say import say
-from wpk.cli.usage import add_trust
+from wpk.cli.usage import UsageError, add_trust
+from wpk.report import ProgressLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wpk.device import CudaDevice
-    from wpk.engine import EngineTimes
-    from wpk.plan import Plan
+    from wpk.commands import Benchmark
+    from wpk.report import Block
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,9 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument(
         "--device",
-        choices=("gpu",),
+        choices=("gpu", "cpu"),
         default="gpu",
-        help="where to measure; the emulator's times would say nothing about a GPU",
+        help="gpu only: the emulator's times would say nothing about a GPU",
     )
     add_trust(parser)
     parser.add_argument("--json", action="store_true", help="all numbers, in seconds")
@@ -42,26 +41,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and print."""
-    from wpk.backends import open_gpu
-    from wpk.engine import compare_machine_code, require_executable, time_engine
-    from wpk.plan import read_plan
+    from wpk.commands import bench
 
-    bundle = read_plan(arguments.plan)
-    with open_gpu() as device:
-        if not arguments.trust:
-            require_executable(compare_machine_code(bundle, ProgressLine()))
-        times = time_engine(bundle, device)
-        if arguments.json:
-            print(json.dumps(_data(bundle.plan, times, device), indent=1))
-        else:
-            say(_tables(bundle.plan, times, device.name))
+    if arguments.device != "gpu":
+        raise UsageError(
+            "wpk bench measures on a GPU: the emulator's times would say nothing about one",
+            fix="wpk run PLAN --device cpu executes the plan on the CPU; wpk inspect PLAN has estimates",
+        )
+    found = bench(
+        arguments.plan, trust=arguments.trust, progress=ProgressLine(quiet=arguments.quiet)
+    )
+    if arguments.json:
+        print(json.dumps(_data(found), indent=1))
+    else:
+        say(*_tables(found))
     return 0
 
 
-def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
+def _tables(found: "Benchmark") -> "list[Block]":
     from wpk.device import quantile
-    from wpk.report import format_table
+    from wpk.report import Table
 
+    plan, times = found.plan, found.times
     rows = []
     for step in plan.steps:
         timing, evidence = times.operators[step.operator.name], step.evidence
@@ -76,20 +77,19 @@ def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
             ("started and awaited", times.host),
         )
     ]
-    return "\n\n".join(
-        (
-            format_table(header, rows),
-            format_table(["whole engine", "median µs", "p99 µs", "samples"], whole),
-            f"measured on {device}, {plan.precision}, {plan.free or 'fixed sizes'}; {times.memory}",
-        )
-    )
+    return [
+        Table(header, rows, ("noise", "estimate µs", "bound µs")),
+        Table(["whole engine", "median µs", "p99 µs", "samples"], whole),
+        f"measured on {found.device}, {plan.precision}, {plan.free or 'fixed sizes'}; {times.memory}",
+    ]
 
 
-def _data(plan: "Plan", times: "EngineTimes", device: "CudaDevice") -> dict[str, Any]:
+def _data(found: "Benchmark") -> dict[str, Any]:
+    plan, times = found.plan, found.times
     return {
-        "device": device.name,
-        "driver": device.facts.driver,
-        "cuda_driver_api": device.facts.cuda_api,
+        "device": found.device,
+        "driver": found.facts.driver,
+        "cuda_driver_api": found.facts.cuda_api,
         "memory": {**asdict(times.memory), "total_bytes": times.memory.total_bytes},
         "model": plan.provenance.model,
         "precision": plan.precision.value,

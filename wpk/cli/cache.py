@@ -1,20 +1,21 @@
-"""Show, clear, export or import what is kept: measured trials and compiled kernels.
+"""Show, prune, clear, export or import what is kept: measured trials and compiled kernels.
 
 Trials are exported as JSON lines, which another machine imports. A trial is used again only for the
 same problem, template, target, compiler and driver; importing twice adds nothing.
 
 Examples:
     wpk cache show
+    wpk cache prune --keep 500MiB --unused 30d
     wpk cache export trials.jsonl
     wpk cache clear --target h200 --yes
 """
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wpk.cli.say import say
-from wpk.cli.usage import UsageError
 from wpk.errors import EngineError, WpkError
 
 if TYPE_CHECKING:
@@ -22,47 +23,97 @@ if TYPE_CHECKING:
 
     from wpk.search.loop import CacheFolder
 
+_BYTES = {"b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_SECONDS = {"h": 3600.0, "d": 86400.0, "w": 7 * 86400.0}
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument("action", choices=tuple(_ACTIONS), metavar="show|clear|export|import")
-    parser.add_argument(
-        "file", type=Path, nargs="?", metavar="FILE.jsonl", help="to export to or import from"
-    )
-    parser.add_argument(
-        "--cache", type=Path, metavar="FOLDER", help="default: the user's cache folder"
-    )
-    parser.add_argument("--yes", action="store_true", help="clear: do it, do not only name it")
-    parser.add_argument(
-        "--target", metavar="NAME", help="clear: only trials of this target, and no kernels"
-    )
-    parser.add_argument(
-        "--template", metavar="NAME", help="clear: only trials of this template, and no kernels"
-    )
-    parser.add_argument(
-        "--keep-foreign",
-        action="store_true",
-        help="import: also trials of another GPU than this machine's, which nothing here uses",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """Declare a command for each thing to do, and return their parsers."""
+    parsers = []
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, function in _ACTIONS.items():
+        text = function.__doc__ or ""
+        action = actions.add_parser(
+            name, help=text.splitlines()[0], description=text, allow_abbrev=False
+        )
+        parsers.append(action)
+        action.add_argument(
+            "--cache", type=Path, metavar="FOLDER", help="default: the user's cache folder"
+        )
+        if name in ("export", "import"):
+            action.add_argument("file", type=Path, metavar="FILE.jsonl")
+        _add_options(name, action)
+    return parsers
+
+
+def _add_options(name: str, action: argparse.ArgumentParser) -> None:
+    if name == "prune":
+        action.add_argument(
+            "--keep",
+            type=_size,
+            metavar="SIZE",
+            help="how much may stay, e.g. 500MiB (default: 2GiB)",
+        )
+        action.add_argument(
+            "--unused",
+            type=_age,
+            metavar="AGE",
+            help="also remove what was not used for so long, e.g. 30d",
+        )
+    if name == "clear":
+        action.add_argument("--yes", action="store_true", help="do it, do not only name it")
+        for what in ("target", "template"):
+            action.add_argument(
+                f"--{what}", metavar="NAME", help=f"only trials of this {what}, and no kernels"
+            )
+    if name == "import":
+        action.add_argument(
+            "--keep-foreign",
+            action="store_true",
+            help="also trials of another GPU than this machine's, which nothing here uses",
+        )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the action says."""
     from wpk.search.loop import CacheFolder
 
-    _require_usage(arguments)
     _ACTIONS[arguments.action](CacheFolder(arguments.cache), arguments)
     return 0
 
 
 def _show(places: "CacheFolder", arguments: argparse.Namespace) -> None:
+    """Say what is kept, where, and how large it is."""
     from wpk.cli.cache_text import cache_text
 
     del arguments
-    say(cache_text(places))
+    say(*cache_text(places))
+
+
+def _prune(places: "CacheFolder", arguments: argparse.Namespace) -> None:
+    """Remove the compiled kernels that were used least recently; trials stay.
+
+    A kernel that is needed again is compiled again.
+    """
+    from wpk.build import prune
+    from wpk.report import byte_size
+    from wpk.search.loop import KEEP_BYTES
+
+    there = places.compiled()
+    keep = arguments.keep
+    if keep is None:
+        keep = KEEP_BYTES
+    removed = prune(there, keep_bytes=keep, unused_seconds=arguments.unused)
+    freed = sum(each.bytes for each in removed)
+    left = sum(each.bytes for each in there) - freed
+    say(
+        f"removed {len(removed)} of {len(there)} compiled kernels, {byte_size(freed)}; "
+        f"{byte_size(left)} are left ({places.path})"
+    )
 
 
 def _clear(places: "CacheFolder", arguments: argparse.Namespace) -> None:
+    """Remove everything, or the trials of a target or a template."""
     from wpk.cli.cache_text import clearable
     from wpk.search.store import TuningStore
 
@@ -81,6 +132,7 @@ def _clear(places: "CacheFolder", arguments: argparse.Namespace) -> None:
 
 
 def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
+    """Write all trials as JSON lines, for another machine."""
     from wpk.plan import atomic_file
     from wpk.search.store import TuningStore, export_lines, summarize
 
@@ -97,6 +149,7 @@ def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
 
 
 def _import(places: "CacheFolder", arguments: argparse.Namespace) -> None:
+    """Add the trials that another machine has exported."""
     from wpk.search.loop import setup_here
     from wpk.search.store import TuningStore, import_lines
 
@@ -113,27 +166,26 @@ def _import(places: "CacheFolder", arguments: argparse.Namespace) -> None:
     say(f"{done.added} trials added to {places.store}; {done.present} were there already")
 
 
-def _require_usage(arguments: argparse.Namespace) -> None:
-    """Refuse options of another action.
+def _size(text: str) -> int:
+    return round(_number(text, _BYTES))
 
-    Raises:
-        UsageError: There are any, or the file is missing.
-    """
-    action, help_ = arguments.action, "see wpk cache --help"
-    transfers = action in ("export", "import")
-    if transfers and arguments.file is None:
-        raise UsageError(f"wpk cache {action} needs a FILE.jsonl", fix=help_)
-    if not transfers and arguments.file is not None:
-        raise UsageError(f"wpk cache {action} takes no file, got {arguments.file}", fix=help_)
-    belongs = {"yes": "clear", "target": "clear", "template": "clear", "keep_foreign": "import"}
-    for name, owner in belongs.items():
-        if getattr(arguments, name) and action != owner:
-            option = name.replace("_", "-")
-            raise UsageError(f"--{option} belongs to wpk cache {owner}", fix=help_)
+
+def _age(text: str) -> float:
+    return _number(text, _SECONDS)
+
+
+def _number(text: str, units: "dict[str, int] | dict[str, float]") -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]+)", text)
+    if found is None or found[2].lower() not in units:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no number with one of the units {', '.join(units)}"
+        )
+    return float(found[1]) * units[found[2].lower()]
 
 
 _ACTIONS: "dict[str, Callable[[CacheFolder, argparse.Namespace], None]]" = {
     "show": _show,
+    "prune": _prune,
     "clear": _clear,
     "export": _export,
     "import": _import,

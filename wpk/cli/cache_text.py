@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from wpk.report import byte_size, format_table, visible
-from wpk.search.loop import CacheFolder
+from wpk.report import Block, Facts, Table, byte_size, visible
+from wpk.search.loop import KEEP_BYTES, CacheFolder
 from wpk.search.store import Group, RunRecord, TuningStore, summarize
 
 RUNS_SHOWN = 20
@@ -15,26 +15,36 @@ RUNS_SHOWN = 20
 _MODEL = 32
 
 
-def cache_text(places: CacheFolder) -> str:
+def cache_text(places: CacheFolder) -> list[Block]:
     """Return tables of trials and runs, and sizes on the disk; create no file that is not there.
 
     Raises:
         StoreError: The store cannot be read.
         CompileError: The cache of kernels cannot be read.
     """
-    usage = places.kernels.usage()
-    kernels = f"kernels  {usage.kernels}, {byte_size(usage.bytes)}, in {places.kernels.folder}"
+    kept = places.compiled()
+    size, for_cpu = (
+        sum(each.bytes for each in kept),
+        sum(each.path.suffix == ".so" for each in kept),
+    )
+    kernels = [
+        (
+            "kernels",
+            f"{len(kept) - for_cpu} for GPUs, {for_cpu} for the CPU, {byte_size(size)}, in {places.path}",
+        ),
+        ("limit", f"none by itself; wpk cache prune leaves the latest {byte_size(KEEP_BYTES)}"),
+    ]
     if not places.store.is_file():
-        return f"trials   none: {places.store} does not exist\n{kernels}"
+        return [Facts([("trials", f"none: {places.store} does not exist"), *kernels])]
     with TuningStore(places.store) as store:
         held = summarize(store)
     trials = (
-        f"trials   {held.trials} of {held.problems} problems in {len(held.runs)} runs, "
+        f"{held.trials} of {held.problems} problems in {len(held.runs)} runs, "
         f"{byte_size(_bytes(places.store))}, in {places.store}"
     )
     tables = [_groups(held.groups)] if held.groups else []
     tables += [_runs(held.runs)] if held.runs else []
-    return "\n\n".join([*tables, f"{trials}\n{kernels}"])
+    return [*tables, Facts([("trials", trials), *kernels])]
 
 
 def clearable(places: CacheFolder, target: str | None, template: str | None) -> str:
@@ -63,7 +73,7 @@ def clearable(places: CacheFolder, target: str | None, template: str | None) -> 
     return " and ".join(words)
 
 
-def _groups(groups: Sequence[Group]) -> str:
+def _groups(groups: Sequence[Group]) -> Block:
     statuses = list(dict.fromkeys(status for group in groups for status in group.statuses))
     header = ["template", "version", "target", "compiler", "driver", "problems", "trials"]
     rows: list[list[object]] = [
@@ -81,14 +91,16 @@ def _groups(groups: Sequence[Group]) -> str:
     ]
     total = sum((Counter(group.statuses) for group in groups), Counter())
     sums = [sum(total.values()), *(total[status] for status in statuses)]
-    return format_table([*header, *statuses], [*rows, ["all", "", "", "", "", "", *sums]])
+    rows.append(["all", "", "", "", "", "", *sums])
+    return Table([*header, *statuses], rows, ("version", "driver", "compiler", "problems"))
 
 
-def _runs(runs: Sequence[tuple[RunRecord, int]]) -> str:
+def _runs(runs: Sequence[tuple[RunRecord, int]]) -> Block:
     header = ["run", "started (UTC)", "state", "model", "target", "precision", "searcher", "trials"]
-    table = format_table(header, [_run(run, trials) for run, trials in runs[-RUNS_SHOWN:]])
+    rows = [_run(run, trials) for run, trials in runs[-RUNS_SHOWN:]]
     hidden = len(runs) - RUNS_SHOWN
-    return f"{table}\n({hidden} earlier runs are not listed)" if hidden > 0 else table
+    title = f"runs ({hidden} earlier ones are not listed)" if hidden > 0 else "runs"
+    return Table(header, rows, ("started (UTC)", "precision", "target", "searcher"), title)
 
 
 def _run(run: RunRecord, trials: int) -> list[object]:

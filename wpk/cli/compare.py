@@ -31,5 +31,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(encode(comparison, PlanComparison), indent=1, allow_nan=False))
     else:
-        say(compare_text(comparison, str(arguments.first), str(arguments.second)))
+        say(*compare_text(comparison, str(arguments.first), str(arguments.second)))
     return 0

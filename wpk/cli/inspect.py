@@ -49,7 +49,7 @@ def _plan(arguments: argparse.Namespace) -> None:
     elif arguments.json:
         print(json.dumps(encode(bundle.plan, Plan)))
     else:
-        say(summary(bundle.plan))
+        say(*summary(bundle.plan))
 
 
 def _engine(arguments: argparse.Namespace, tool: str) -> None:
@@ -65,8 +65,7 @@ def _engine(arguments: argparse.Namespace, tool: str) -> None:
     if arguments.json:
         print(json.dumps(told))
     else:
-        say(engine_text(told))
-        say(f"\n{tool} executes it")
+        say(*engine_text(told), f"{tool} executes it")
 
 
 def _model(arguments: argparse.Namespace) -> None:
@@ -80,4 +79,4 @@ def _model(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(model_json(arguments.file))
     else:
-        say(model_text(arguments.file))
+        say(*model_text(arguments.file))

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from wpk.loading import read_model
-from wpk.report import format_table
+from wpk.report import Block, Table
 
 
 def model_json(path: Path) -> str:
@@ -17,7 +17,7 @@ def model_json(path: Path) -> str:
     return json.dumps(_facts(path))
 
 
-def model_text(path: Path) -> str:
+def model_text(path: Path) -> list[Block]:
     """Return inputs, outputs, opset, and the count of each operator."""
     facts = _facts(path)
     ports = [
@@ -26,16 +26,11 @@ def model_text(path: Path) -> str:
         for port in facts[f"{role}s"]
     ]
     operators = [[count, name] for name, count in facts["operators"].items()]
-    return "\n\n".join(
-        [
-            (
-                f"{path.name}: opset {facts['opset']}, {facts['nodes']} nodes, "
-                f"{facts['parameters']} parameters"
-            ),
-            format_table(["", "name", "type", "shape"], ports),
-            format_table(["count", "operator"], operators),
-        ]
-    )
+    return [
+        f"{path.name}: opset {facts['opset']}, {facts['nodes']} nodes, {facts['parameters']} parameters",
+        Table(["", "name", "type", "shape"], ports),
+        Table(["count", "operator"], operators),
+    ]
 
 
 def _facts(path: Path) -> dict[str, Any]:

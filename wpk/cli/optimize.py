@@ -13,10 +13,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wpk.cli.progress import ProgressLine
 from wpk.cli.say import say
 from wpk.cli.usage import UsageError, add_inputs
 from wpk.options import BuildOptions, SearchOptions, TensorRTOptions, flag_of, help_of
+from wpk.report import ProgressLine
 
 if TYPE_CHECKING:
     from wpk.plan import PlanBundle
@@ -33,7 +33,7 @@ _SEARCHES = {"skip_templates", *(each.name for each in fields(SearchOptions))}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("model", type=Path, metavar="MODEL.onnx")
-    parser.add_argument("-o", "--output", type=Path, metavar="MODEL.plan")
+    parser.add_argument("-o", "--output", type=Path, metavar="MODEL.plan", help="the plan to write")
     parser.add_argument(
         "--engine",
         choices=("wpk", "tensorrt"),
@@ -41,11 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="wpk (default): a plan of wpk's own; tensorrt: an engine of the TensorRT that is installed, in "
         "which generated kernels stand where they are faster",
     )
-    for kind in (BuildOptions, SearchOptions):
-        _add_options(parser, kind)
+    _add_options(parser.add_argument_group("what the plan is for"), BuildOptions)
+    _add_options(parser.add_argument_group("how it is searched"), SearchOptions)
     _add_work(parser)
-    _add_files(parser)
-    _add_options(parser.add_argument_group("with --engine tensorrt"), TensorRTOptions)
+    _add_files(parser.add_argument_group("what is written besides, or instead"))
+    _add_options(parser.add_argument_group("with --engine tensorrt only"), TensorRTOptions)
 
 
 def _add_options(parser: "argparse._ActionsContainer", kind: type) -> None:
@@ -58,19 +58,21 @@ def _add_options(parser: "argparse._ActionsContainer", kind: type) -> None:
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
     """Declare what the work begins with, and how its result is checked."""
-    parser.add_argument(
+    known = parser.add_argument_group("what is known already")
+    known.add_argument(
         "--resume",
         metavar="RUN",
         help="go on with an earlier run: with its options, and with all that it has measured",
     )
-    parser.add_argument(
+    known.add_argument(
         "--cache",
         type=Path,
         metavar="FOLDER",
         help="compiled kernels and measured trials (see `wpk cache`); default: the user's cache. "
         "What is there is not measured again",
     )
-    parser.add_argument(
+    checks = parser.add_argument_group("how it is checked")
+    checks.add_argument(
         "--check",
         choices=("on", "quick", "off"),
         default="on",
@@ -78,10 +80,10 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
         "the GPU where it measured, else on the CPU (default: on); quick: at the tuned sizes and on "
         "one drawn input only, and without second evaluators of graph passes",
     )
-    add_inputs(parser)
+    add_inputs(checks)
 
 
-def _add_files(parser: argparse.ArgumentParser) -> None:
+def _add_files(parser: "argparse._ActionsContainer") -> None:
     """Declare what is written beside the plan or in its place."""
     parser.add_argument(
         "--report",
@@ -101,7 +103,8 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="say what would be searched and measured, and for how long; write nothing",
+        help="say what would be searched and measured, and for how long; write nothing, whatever is named "
+        "to be written",
     )
 
 
@@ -116,11 +119,11 @@ def run(arguments: argparse.Namespace) -> int:
             require_folder(path)
     if arguments.report is not None:
         require_format(arguments.report)
-    progress = ProgressLine()
+    progress = ProgressLine(quiet=arguments.quiet)
     if arguments.dry_run:
         _preview(arguments, progress)
     elif arguments.engine == "tensorrt":
-        _say_engine(_engine(arguments, progress))
+        _say_engine(arguments, _engine(arguments, progress))
     else:
         _say_and_write(arguments, _plan(arguments, progress))
     return 0
@@ -187,15 +190,14 @@ def _engine(arguments: argparse.Namespace, progress: ProgressLine) -> "TensorRTO
     )
 
 
-def _say_engine(outcome: "TensorRTOutcome") -> None:
+def _say_engine(arguments: argparse.Namespace, outcome: "TensorRTOutcome") -> None:
     """Print what the engine is."""
     from wpk.report import engine_text
 
-    if outcome.description is not None:
-        say(engine_text(outcome.description))
-    say(f"\n{outcome.remark}")
+    if outcome.description is not None and not arguments.quiet:
+        say(*engine_text(outcome.description), "")
     kind = "wpk's own plan, which is faster" if outcome.description is None else "engine"
-    say(f"{kind}: {outcome.path}")
+    say(f"{outcome.remark}\n{kind}: {outcome.path}")
 
 
 def _preview(arguments: argparse.Namespace, progress: ProgressLine) -> None:
@@ -203,22 +205,24 @@ def _preview(arguments: argparse.Namespace, progress: ProgressLine) -> None:
     from wpk.pipeline import preview
 
     options = _options(arguments)
-    say(preview_text(preview(arguments.model, **options, cache=arguments.cache, progress=progress)))
+    found = preview(arguments.model, **options, cache=arguments.cache, progress=progress)
+    say(*preview_text(found))
 
 
 def _say_and_write(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
     """Print what the plan is, and write what was asked for beside it."""
     from wpk.assembly import write_lock
-    from wpk.report.plans import summary, write_report
+    from wpk.report.plans import short_summary, summary, write_report
 
-    say(summary(bundle.plan))
-    say(f"\nplan: {arguments.output}")
+    written = [f"plan: {arguments.output}"]
     if arguments.report is not None:
         write_report(arguments.report, bundle)
-        say(f"report: {arguments.report}")
+        written.append(f"report: {arguments.report}")
     if arguments.lock is not None:
         write_lock(arguments.lock, bundle.plan)
-        say(f"lock: {arguments.lock}")
+        written.append(f"lock: {arguments.lock}")
+    told = [] if arguments.quiet else (summary if arguments.verbose else short_summary)(bundle.plan)
+    say(*told, "\n".join(written))
 
 
 def _require_usage(arguments: argparse.Namespace) -> None:
@@ -228,13 +232,9 @@ def _require_usage(arguments: argparse.Namespace) -> None:
         UsageError: They do.
     """
     _require_engine(arguments)
-    if arguments.dry_run:
-        writes = ("output", "report", "lock", "from_lock")
-        given = [name for name in writes if getattr(arguments, name) is not None]
-        if given:
-            flags = ", ".join("--" + name.replace("_", "-") for name in given)
-            raise UsageError(f"--dry-run writes nothing, and {flags} was given", fix=_HELP)
-    elif arguments.output is None:
+    if arguments.dry_run and arguments.from_lock is not None:
+        raise UsageError("--from-lock searches nothing that --dry-run could tell of", fix=_HELP)
+    if not arguments.dry_run and arguments.output is None:
         raise UsageError("the following arguments are required: -o/--output", fix=_HELP)
     if arguments.from_lock is not None:
         asked = [each for each in _OPTIONS if getattr(arguments, each.name) is not None]

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from wpk.report import format_table, visible
+from wpk.report import Block, Facts, Table, visible
 from wpk.search.loop import Preview, ProblemPreview
 from wpk.search.models import FINALISTS
 
@@ -11,13 +11,14 @@ _ALL = 1000  # an effort that allows so many of a library's implementations mean
 _NAME, _WORK = 40, 44
 
 
-def preview_text(preview: Preview) -> str:
+def preview_text(preview: Preview) -> list[Block]:
     """Return the problems with their candidates, why templates do not apply, and the sums."""
     measures = preview.tuning is not None
     header = ["operators", "computes", "candidates", "space", "legal", "kept", "bound µs"]
     header += ["estimate µs", *(["known", "to measure"] if measures else [])]
     rows = [_row(problem, measures=measures) for problem in preview.problems]
-    return "\n\n".join((format_table(header, rows), "\n".join(_sums(preview))))
+    secondary = ("space", "candidates", "kept", "bound µs", "legal")
+    return [Table(header, rows, secondary), Facts(_sums(preview))]
 
 
 def _row(each: ProblemPreview, *, measures: bool) -> list[object]:
@@ -40,22 +41,23 @@ def _row(each: ProblemPreview, *, measures: bool) -> list[object]:
     return row
 
 
-def _sums(preview: Preview) -> list[str]:
+def _sums(preview: Preview) -> list[tuple[str, str]]:
     operators = sum(len(each.operators) for each in preview.problems)
     bound = sum(len(e.operators) * e.shortlists.bound.seconds for e in preview.problems)
-    lines = [
-        f"target     {preview.target.name} ({preview.target.arch})",
-        f"operators  {operators}, {len(preview.problems)} distinct problems",
-        f"bound      {bound * 1e6:.2f} µs for the network: nothing can beat it",
+    return [
+        ("target", f"{preview.target.name} ({preview.target.arch})"),
+        ("operators", f"{operators}, {len(preview.problems)} distinct problems"),
+        ("bound", f"{bound * 1e6:.2f} µs for the network: nothing can beat it"),
+        *_search(preview),
+        ("dry run", "nothing was compiled, measured or written"),
     ]
-    return [*lines, *_search(preview), "nothing was compiled, measured or written"]
 
 
-def _search(preview: Preview) -> list[str]:
+def _search(preview: Preview) -> list[tuple[str, str]]:
     if preview.tuning is None:
         ranked = [sum(len(s.ranked) for s in e.shortlists.templates) for e in preview.problems]
         compiled = sum(min(FINALISTS, count) for count in ranked)
-        return [f"search     by models: about {compiled} kernels to compile, none to measure"]
+        return [("search", f"by models: about {compiled} kernels to compile, none to measure")]
     tuning = preview.tuning
     fresh = sum(each.fresh for each in preview.problems)
     known = sum(each.known for each in preview.problems)
@@ -67,12 +69,15 @@ def _search(preview: Preview) -> list[str]:
         time = f"about {preview.seconds:.0f} s, at {preview.pace:.2f} s a trial in the tuning store"
     asked = Counter(name for each in preview.problems for name in each.libraries)
     best = f"its best {tuning.effort.library}" if tuning.effort.library < _ALL else "all it has"
-    lines = [
-        f"search     {tuning.searcher}: up to {fresh} schedules to measure, {rounds}; {known} are known",
-        f"time       {time}; limit: {limit}",
+    measured = f"up to {fresh} schedules to measure, {rounds}; {known} are known"
+    return [
+        ("search", f"{tuning.searcher}: {measured}"),
+        ("time", f"{time}; limit: {limit}"),
+        *(
+            (
+                "library",
+                f"beside that {name}, where it is installed, for {count} problems: {best} for each",
+            )
+            for name, count in asked.items()
+        ),
     ]
-    lines += (
-        f"library    beside that {name}, where it is installed, for {count} problems: {best} for each"
-        for name, count in asked.items()
-    )
-    return lines

@@ -24,5 +24,5 @@ def run(arguments: argparse.Namespace) -> int:
 
     require_format(arguments.output)
     write_report(arguments.output, read_plan(arguments.plan))
-    say(arguments.output)
+    say(str(arguments.output))
     return 0

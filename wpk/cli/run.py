@@ -10,6 +10,7 @@ from pathlib import Path
 
 from wpk.cli.say import say
 from wpk.cli.usage import add_trust
+from wpk.report import ProgressLine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +31,10 @@ def run(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from wpk.engine import load, random_inputs, read_arrays, write_arrays
-    from wpk.report import format_table
+    from wpk.report import Table
 
-    with load(arguments.plan, arguments.device, trust=arguments.trust) as engine:
+    how = {"trust": arguments.trust, "progress": ProgressLine(quiet=arguments.quiet)}
+    with load(arguments.plan, arguments.device, **how) as engine:
         if arguments.inputs is not None:
             inputs = read_arrays(arguments.inputs)
         else:
@@ -48,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
         wide = array.astype(np.float64)
         numbers = [f"{number:.6g}" for number in (wide.min(), wide.mean(), wide.max())]
         rows.append([name, str(array.dtype), "x".join(map(str, array.shape)), *numbers])
-    say(format_table(["output", "type", "shape", "min", "mean", "max"], rows))
-    say(f"\n{steps} operators executed on {device} in {seconds:.2f} s; {memory}")
+    say(
+        Table(["output", "type", "shape", "min", "mean", "max"], rows),
+        f"{steps} operators executed on {device} in {seconds:.2f} s; {memory}",
+    )
     return 0

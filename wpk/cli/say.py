@@ -3,12 +3,12 @@
 import logging
 import sys
 
-from wpk.report import visible_lines
+from wpk.report import Block, print_blocks, visible_lines
 
 
-def say(text: object) -> None:
-    """Print a text of one or several lines, whatever is no plain character written as an escape."""
-    print(visible_lines(str(text)))
+def say(*blocks: Block) -> None:
+    """Print texts and tables, whatever is no plain character written as an escape."""
+    print_blocks(*blocks)
 
 
 def complain(text: str) -> None:

@@ -12,7 +12,7 @@ class UsageError(WpkError):
     exit_code = 2
 
 
-def add_inputs(parser: argparse.ArgumentParser) -> None:
+def add_inputs(parser: "argparse._ActionsContainer") -> None:
     """Declare ``--inputs``: arrays to check on."""
     parser.add_argument(
         "--inputs",
@@ -24,7 +24,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_trust(parser: argparse.ArgumentParser) -> None:
+def add_trust(parser: "argparse._ActionsContainer") -> None:
     """Declare ``--trust``: to execute machine code unseen."""
     parser.add_argument(
         "--trust",

@@ -16,113 +16,105 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wpk.cli.progress import ProgressLine
 from wpk.cli.say import say
-from wpk.cli.usage import add_inputs
+from wpk.cli.usage import UsageError, add_inputs
+from wpk.file_kinds import FileKind, kind_of_file
+from wpk.report import ProgressLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wpk.checks import Scope
     from wpk.plan import Check
+    from wpk.report import Block
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("plan", type=Path, metavar="PLAN")
     parser.add_argument("model", type=Path, metavar="MODEL.onnx")
-    parser.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
-    parser.add_argument(
+    where = parser.add_argument_group("where it is executed")
+    where.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
+    where.add_argument(
         "--trust",
         action="store_true",
         help="let a GPU execute the plan's machine code also where it cannot be compared",
     )
-    parser.add_argument(
+    what = parser.add_argument_group("what is compared, and how closely")
+    what.add_argument(
         "--seeds",
         type=_positive,
         metavar="N",
         help="drawn inputs for the whole engine (default: 3; with --check quick 1)",
     )
-    parser.add_argument(
+    what.add_argument(
         "--check",
         choices=("on", "quick"),
         default="on",
         help="quick: operators alone and the whole engine at the tuned sizes and on one drawn input "
         "only, and no second evaluators of graph passes (default: on)",
     )
-    add_inputs(parser)
-    parser.add_argument(
+    add_inputs(what)
+    what.add_argument(
         "--rtol",
         type=_not_negative,
         metavar="R",
         help="hold outputs of the whole engine to |y - expected| <= A + R |expected|, as "
         "numpy.allclose does, in place of the limits of the precision (0 where only A is given)",
     )
-    parser.add_argument("--atol", type=_not_negative, metavar="A", help="see --rtol")
+    what.add_argument("--atol", type=_not_negative, metavar="A", help="see --rtol")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, and print every check."""
-    from wpk.backends import open_device
-    from wpk.checks import prove_passes, require_inputs, require_passed, verify
-    from wpk.engine import compare_machine_code, require_executable, require_same
-    from wpk.lowering.model import lower_model
-    from wpk.plan import read_plan
+    from wpk.commands import compare, scope_asked
+    from wpk.engine import read_arrays
     from wpk.report.plans import remarks
 
-    progress = ProgressLine()
-    scope = _scope(arguments)
-    bundle = read_plan(arguments.plan)
-    require_inputs(scope.given, bundle.plan.inputs)
-    made = bundle.plan.provenance
-    lowered = lower_model(
-        arguments.model, made.shapes, bundle.plan.precision, made.skipped_passes, progress
+    _require_order(arguments)
+    given = [read_arrays(path) for path in arguments.inputs]
+    scope = scope_asked(arguments.check, arguments.seeds, given, arguments.rtol, arguments.atol)
+    found = compare(
+        arguments.plan,
+        arguments.model,
+        scope,
+        device=arguments.device,
+        trust=arguments.trust,
+        progress=ProgressLine(quiet=arguments.quiet),
     )
-    proof = prove_passes(lowered, scope, progress)
-    code = compare_machine_code(bundle, progress)
-    say(code)
+    outcome = found.checks
+    say(
+        _table("operator alone", "against float64", ((o.name, o.check) for o in outcome.operators)),
+        _table(
+            "rewritten graph", "against the model in float64", ((c.name, c) for c in outcome.passes)
+        ),
+        _table("whole engine", "error", ((check.name, check) for check in outcome.whole)),
+        "\n".join([str(found.machine_code), *remarks(scope.mode, outcome.whole)]),
+    )
     sys.stdout.flush()
-    with open_device(arguments.device) as device:
-        if not device.executes_source and not arguments.trust:
-            require_executable(code)
-        outcome = verify(bundle, proof, device, progress)
-    tables = [
-        ("operator alone", "against float64", [(o.name, o.check) for o in outcome.operators]),
-        ("rewritten graph", "against the model in float64", [(c.name, c) for c in outcome.passes]),
-        ("whole engine", "error", [(check.name, check) for check in outcome.whole]),
-    ]
-    say("\n\n".join(_table(*each) for each in tables))
-    for said in remarks(scope.mode, outcome.whole):
-        say(said)
-    sys.stdout.flush()
-    require_passed(outcome)
-    require_same(code)
+    found.require()
     return 0
 
 
-def _table(title: str, words: str, checks: "Iterable[tuple[str, Check]]") -> str:
-    from wpk.report import format_table
+def _require_order(arguments: argparse.Namespace) -> None:
+    """Refuse a model and its plan the other way round.
+
+    Raises:
+        UsageError: They are.
+    """
+    kinds = kind_of_file(arguments.plan), kind_of_file(arguments.model)
+    if kinds == (FileKind.MODEL, FileKind.PLAN):
+        raise UsageError(
+            f"{arguments.plan} is {kinds[0].value}, {arguments.model} {kinds[1].value}: they are swapped",
+            fix=f"the plan comes first: wpk verify {arguments.model} {arguments.plan}",
+        )
+
+
+def _table(title: str, words: str, checks: "Iterable[tuple[str, Check]]") -> "Block":
+    from wpk.report import Table
     from wpk.report.plans import outcome_word
 
     rows = [[name, outcome_word(check.outcome), check.detail] for name, check in checks]
-    return format_table([title, "", words], rows)
-
-
-def _scope(arguments: argparse.Namespace) -> "Scope":
-    """Return the scope of the checks that the options ask for."""
-    from wpk.checks import QUICK_SEEDS, SEEDS, Scope, Tolerance
-    from wpk.engine import read_arrays
-
-    quick = arguments.check == "quick"
-    allowed = (arguments.rtol, arguments.atol)
-    return Scope(
-        quick=quick,
-        seeds=arguments.seeds or (QUICK_SEEDS if quick else SEEDS),
-        given=[read_arrays(path) for path in arguments.inputs],
-        tolerance=None
-        if allowed == (None, None)
-        else Tolerance(*(each or 0.0 for each in allowed)),
-    )
+    return Table([title, "", words], rows)
 
 
 def _positive(text: str) -> int:

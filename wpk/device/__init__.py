@@ -9,6 +9,7 @@ from wpk.device.foreign_array import ForeignArray
 from wpk.device.graph import CudaGraph, bindings
 from wpk.device.measuring import measure, warm
 from wpk.device.memory import pin
+from wpk.device.packages import INSTALL_GPU_PACKAGES
 from wpk.device.rotation import MemoryRange
 from wpk.device.step_times import step_seconds
 from wpk.device.streams import (

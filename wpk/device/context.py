@@ -4,7 +4,11 @@ import threading
 from typing import Any, Self
 
 from wpk.device.graph import bindings, checked
+from wpk.device.packages import INSTALL_GPU_PACKAGES
 from wpk.errors import EngineError
+
+_DRIVER = "libcuda.so"
+"""The driver's library, which pycuda loads."""
 
 _retained: dict[int, Any] = {}
 """pycuda's object for the primary context of each GPU, kept until the process ends: released and taken
@@ -125,13 +129,18 @@ def pycuda_driver() -> Any:
     """``pycuda.driver``.
 
     Raises:
-        EngineError: It is not installed.
+        EngineError: It is not installed, or the driver is not.
     """
     try:
         import pycuda.driver
     except ImportError as error:
+        if _DRIVER in str(error):
+            raise EngineError(
+                f"executing on a GPU needs an NVIDIA driver, and none was found: {error}",
+                fix="install driver 580 or newer; or use --device cpu",
+            ) from error
         raise EngineError(
             f"executing on a GPU needs pycuda, which cannot be imported: {error}",
-            fix="pip install 'wpk[gpu]' (it needs the CUDA toolkit), or use --device cpu",
+            fix=f"{INSTALL_GPU_PACKAGES}; or use --device cpu",
         ) from error
     return pycuda.driver

@@ -11,6 +11,9 @@ from wpk.targets import Target
 _CLOCK_TOLERANCE = 0.01
 """Data sheets round boost clocks to tens of MHz."""
 
+_EMBEDDED = ((8, 7), (11, 0))
+"""Compute capabilities of Jetson's GPUs that CUDA 13 compiles for."""
+
 _VERSION_FILE = Path("/proc/driver/nvidia/version")
 _VERSION = re.compile(r"\b\d{3,}\.\d+(?:\.\d+)?\b")
 
@@ -80,7 +83,8 @@ def executes(arch: str, capability: tuple[int, int]) -> bool:
     """Whether a GPU executes machine code.
 
     That of ``sm_XY`` runs on X.Y and later minor versions of X; with the suffix ``a`` on X.Y alone,
-    with ``f`` as without one (CUDA programming guide, "Binary compatibility").
+    with ``f`` as without one. Jetson's GPUs and others do not execute each other's (CUDA programming
+    guide, "Binary compatibility").
 
     Args:
         arch: What the code was built for, e.g. ``sm_90a``.
@@ -89,7 +93,7 @@ def executes(arch: str, capability: tuple[int, int]) -> bool:
     digits = arch.removeprefix("sm_")
     number = digits.rstrip("af")
     built = int(number[:-1]), int(number[-1])
-    if digits.endswith("a"):
+    if digits.endswith("a") or built in _EMBEDDED or capability in _EMBEDDED:
         return built == capability
     return built[0] == capability[0] and built[1] <= capability[1]
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from wpk.device.packages import INSTALL_GPU_PACKAGES
 from wpk.errors import EngineError, LaunchError
 
 
@@ -136,6 +137,6 @@ def bindings() -> Any:
     except ImportError as error:
         raise EngineError(
             f"executing on a GPU needs cuda-bindings, which cannot be imported: {error}",
-            fix="pip install 'wpk[gpu]', or use --device cpu",
+            fix=f"{INSTALL_GPU_PACKAGES}; or use --device cpu",
         ) from error
     return driver

@@ -20,6 +20,7 @@ from wpk.emulator.native import Statistics
 from wpk.errors import CompileError
 from wpk.execution import BoundLaunch, Device, KernelImage, Libraries
 from wpk.process import ChildDevice, ChildLostError, ChildProcess, ChildTimeoutError
+from wpk.progress import Progress
 
 _START_SECONDS = 60.0  # for the interpreter and numpy on a loaded machine
 
@@ -76,6 +77,10 @@ class EmulatorProcess(CpuDevice, ChildDevice):
     def read(self, address: int, size: int) -> Bytes:
         """See `Emulator.read`."""
         return np.frombuffer(self._ask("read", address, size, answer=bytes, size=size), np.uint8)
+
+    def finish_loading(self, progress: Progress) -> None:
+        """See `Emulator.finish_loading`."""
+        self._builder.finish_loading(progress)
 
     def _load(self, image: KernelImage) -> None:
         self._builder.load(image)  # here: the time limit is for executing it

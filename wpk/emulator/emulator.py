@@ -14,6 +14,7 @@ from wpk.emulator.memory import Bytes, DeviceBuffer, guarded_buffer, plain_buffe
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, launch_kernel
 from wpk.execution import BoundLaunch, Device, KernelImage, Libraries
+from wpk.progress import Progress
 
 _ALIGNMENT = 256
 _BUG = "this is a bug in the code that plans memory or launches"
@@ -50,6 +51,20 @@ class Emulator(CpuDevice):
         self._built: dict[str, Future[Path]] = {}
         self._buffers: dict[int, DeviceBuffer] = {}
         self._compiler = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "wpk-emulator-build")
+
+    def finish_loading(self, progress: Progress) -> None:
+        """Wait until all kernels that were loaded are compiled.
+
+        Raises:
+            CompileError: One does not compile.
+        """
+        stage, built = "compiling kernels for the CPU", list(self._built.values())
+        if all(each.done() for each in built):
+            return
+        for done, each in enumerate(built):
+            progress(stage, done, len(built))
+            each.result()
+        progress(stage, len(built), len(built))
 
     def _load(self, image: KernelImage) -> None:
         if image.digest in self._built:

@@ -3,7 +3,7 @@
 // This is the interface alone: the runtime library of this folder implements the functions
 // below, and kernels are linked against it. Builtins that kernels may use are threadIdx, blockIdx,
 // blockDim, gridDim, __shared__, __align__, __restrict__, __syncthreads, __syncthreads_or, __syncwarp, __threadfence,
-// atomicAdd, the float functions that are declared below, and rsqrtf.
+// atomicAdd, and the float functions that are declared below.
 //
 // WPK_EMULATOR_CHECKS (0 or 1) is given by the build: with 1, copies and shared accesses go through
 // the runtime, which delays, poisons, checks and counts them; with 0 they are plain memory operations.
@@ -20,9 +20,12 @@
 extern "C"
 {
     float acosf(float) noexcept;
+    float acoshf(float) noexcept;
     float asinf(float) noexcept;
+    float asinhf(float) noexcept;
     float atan2f(float, float) noexcept;
     float atanf(float) noexcept;
+    float atanhf(float) noexcept;
     float ceilf(float) noexcept;
     float copysignf(float, float) noexcept;
     float cosf(float) noexcept;
@@ -43,6 +46,7 @@ extern "C"
     float powf(float, float) noexcept;
     float rintf(float) noexcept;
     float roundf(float) noexcept;
+    float rsqrtf(float) noexcept; // only the newest C libraries have it: the runtime's own
     float sinf(float) noexcept;
     float sinhf(float) noexcept;
     float sqrtf(float) noexcept;
@@ -217,11 +221,6 @@ static inline void __threadfence()
     wpk_emulator_fence();
 #endif
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-}
-
-static inline float rsqrtf(float value)
-{
-    return 1.0f / sqrtf(value);
 }
 
 static inline int atomicAdd(int* target, int value)

@@ -1,22 +1,18 @@
 """A loaded plan, ready to execute."""
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.backends import open_device
 from wpk.device import StreamDevice, executes, lies_on_gpu
 from wpk.emulator import EmulatorProcess
 from wpk.engine.bindings import Binding, Bindings
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.gpu_runs import GpuRuns
 from wpk.engine.inputs import all_dims, bind_inputs, require_mapping
-from wpk.engine.machine_code import compare_machine_code, require_executable
 from wpk.engine.memory_use import MemoryUse
 from wpk.engine.placement import footprint, from_memory, to_memory
 from wpk.engine.regenerate import regenerate
@@ -24,36 +20,11 @@ from wpk.engine.turn import Turn
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.plan import Plan, PlanBundle, array_bytes, library_images, read_plan
+from wpk.plan import Plan, PlanBundle, Port, array_bytes, library_images
 
 _ALIGNMENT = 256
 
 HostArrays = Mapping[str, NDArray[np.generic]]
-
-
-def load(path: str | os.PathLike[str], device: str = "auto", *, trust: bool = False) -> "Engine":
-    """Read a plan and make it ready on a device.
-
-    Args:
-        path: The plan file.
-        device: ``cpu`` (the emulator, in a process of its own), ``gpu``, or ``auto``: a GPU that the plan was compiled for
-            where there is one, else the CPU.
-        trust: Whether a GPU executes the plan's machine code as it is. Without it, it is compiled
-            again and compared first; what was compiled on this machine costs nothing.
-
-    Raises:
-        PlanError: The file is damaged, or its kernels are not those of this installation.
-        EngineError: There is no such device, the plan was compiled for another, or its machine code
-            cannot be compared.
-        VerificationError: Its machine code is not what its sources give.
-    """
-    bundle = read_plan(Path(path))
-    opened = open_device(device)
-    if device == "auto" and not _executes(bundle.plan, opened):
-        opened = open_device("cpu")
-    if not trust and not opened.executes_source and _executes(bundle.plan, opened):
-        require_executable(compare_machine_code(bundle))
-    return Engine(bundle, opened, owns_device=isinstance(opened, EmulatorProcess))
 
 
 class Engine:
@@ -63,7 +34,7 @@ class Engine:
 
     Attributes:
         plan: What is executed.
-        device: Where it is executed.
+        device: Where.
     """
 
     def __init__(self, bundle: PlanBundle, device: Device, *, owns_device: bool = False) -> None:
@@ -84,7 +55,7 @@ class Engine:
         self._owns_device = owns_device
         self._weights: dict[str, int] = {}
         self._weight_bytes = 0
-        if not _executes(self.plan, device):
+        if not executes_plan(self.plan, device):
             raise EngineError(
                 f"the plan was compiled for {self.plan.arch}, and the GPU is {device.name}",
                 fix="write a plan for this GPU: wpk optimize --target auto; or use --device cpu",
@@ -155,6 +126,25 @@ class Engine:
             if asked or any(map(_lies_on_gpu, inputs.values())):
                 return self._on_streams().run(inputs, outputs, stream)
             return self._run_on_host(inputs)
+
+    def __call__(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Do as `run` does without outputs or a stream given: ``engine({"x": array})``."""
+        return self.run(inputs)
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """What `run` takes: names, types and shapes; a free dimension is its name."""
+        return self.plan.inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """What `run` returns."""
+        return self.plan.outputs
+
+    def __repr__(self) -> str:
+        """The plan, where it is executed, and what goes in and out."""
+        taken, given = (", ".join(map(str, side)) for side in (self.inputs, self.outputs))
+        return f"<Engine: {self.plan!r} on {self.device.name}; {taken} -> {given}>"
 
     def _run_on_host(self, inputs: HostArrays) -> dict[str, NDArray[np.generic]]:
         arrays, dims = bind_inputs(self.plan.inputs, inputs)
@@ -269,7 +259,7 @@ def _lies_on_gpu(array: object) -> bool:
     return isinstance(array, GpuArray) or lies_on_gpu(array)
 
 
-def _executes(plan: Plan, device: Device) -> bool:
+def executes_plan(plan: Plan, device: Device) -> bool:
     """Tell whether the plan was compiled for the device; the CPU executes any plan."""
     capability: tuple[int, int] | None = getattr(device, "capability", None)
     return capability is None or executes(plan.arch, capability)

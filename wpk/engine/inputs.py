@@ -18,8 +18,15 @@ Arrays = dict[str, NDArray[np.generic]]
 _DRAWN_BYTES = 16
 """Bytes of an element while it is drawn: 64 bits at most for drawing it, and as many for what is given."""
 
-_DRAWN = {DType.INT8: (-128, 128), DType.UINT8: (0, 256)}
-"""The range of drawn integers. Models compute with 8-bit integers, which come in all values; wider integers
+_DRAWN = {
+    DType.INT8: (-128, 128),
+    DType.UINT8: (0, 256),
+    DType.INT16: (-(2**15), 2**15),
+    DType.UINT16: (0, 2**16),
+    DType.UINT32: (0, 2**32),
+    DType.UINT64: (0, 2**63),
+}
+"""The range of drawn integers. Models compute with these, which come in all values; int32 and int64
 with no known limit are masks or type ids more often than anything else."""
 
 
@@ -58,7 +65,7 @@ def bind_inputs(
             array = np.asarray(inputs[port.name])
         except (ValueError, TypeError, RuntimeError) as error:
             raise EngineError(
-                f"input '{port.name}' is no array: {error}", fix=f"give {_words(port)}"
+                f"input '{port.name}' is no array: {error}", fix=f"give {port}"
             ) from error
         if array.dtype != port.dtype.numpy:
             raise EngineError(
@@ -120,7 +127,7 @@ def require_names(what: str, ports: Sequence[Port], arrays: Mapping[str, object]
     if unknown or missing:
         raise EngineError(
             f"{what} do not fit the plan: missing {missing}, unknown {unknown}",
-            fix=f"give exactly {', '.join(map(_words, ports))}",
+            fix=f"give exactly {', '.join(map(str, ports))}",
         )
 
 
@@ -143,7 +150,7 @@ def bind_shape(port: Port, shape: tuple[int, ...], dims: dict[str, int]) -> None
             fits = fits and size == evaluate(expected, dims)
     if not fits:
         raise EngineError(
-            f"'{port.name}' has shape {list(shape)}, expected {_words(port)}"
+            f"'{port.name}' has shape {list(shape)}, expected {port}"
             + (f" with {dims}" if dims else ""),
             fix="give arrays of the plan's shapes, or write a plan for these: wpk optimize --shapes",
         )
@@ -205,11 +212,7 @@ def _require_memory(port: Port, shape: tuple[int, ...]) -> None:
     needed, free = prod(shape) * _DRAWN_BYTES, free_bytes()
     if free is not None and needed > free:
         raise EngineError(
-            f"random values for {_words(port)} take {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB "
+            f"random values for {port} take {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB "
             "of this machine's memory are free",
             fix="use a machine with more memory",
         )
-
-
-def _words(port: Port) -> str:
-    return f"'{port.name}' {port.dtype}[{', '.join(map(str, port.shape))}]"

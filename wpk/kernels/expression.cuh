@@ -1,14 +1,14 @@
-// The expressions of wpk/expression.py as C++ types, evaluated in fp32.
+// The expressions of wpk/expression.py as C++ types, evaluated in fp32, or in the numbers that `In` names.
 //
 //   using Tail = Relu<Add<Acc, Operand<0>>>;
 //   y = Tail::evaluate(accumulator, operands);     // operands[i] is the float that Operand<i> stands for
 //
-// Every type has `evaluate(float acc, const Operands& operands)`; `operands` is anything indexed by a
-// constant, usually a local array of floats. Booleans are 0 and 1. Max, Min and Relu hand a NaN on, as ONNX
+// Every type has `evaluate(Number acc, const Operands& operands)`; `operands` is anything indexed by a
+// constant, usually a local array of such numbers. Booleans are 0 and 1. Max, Min and Relu hand a NaN on, as ONNX
 // and NumPy do.
 #pragma once
 
-#include <wpk/kernels/scalar.cuh>
+#include <wpk/kernels/number.cuh>
 
 namespace wpk
 {
@@ -16,8 +16,8 @@ namespace wpk
 // What the kernel computed for this element.
 struct Acc
 {
-    template <class Operands>
-    static WPK_DEVICE float evaluate(float acc, const Operands&)
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number acc, const Operands&)
     {
         return acc;
     }
@@ -27,8 +27,8 @@ struct Acc
 template <int I>
 struct Operand
 {
-    template <class Operands>
-    static WPK_DEVICE float evaluate(float, const Operands& operands)
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number, const Operands& operands)
     {
         return operands[I];
     }
@@ -38,10 +38,10 @@ struct Operand
 template <uint32 Bits>
 struct Scalar
 {
-    template <class Operands>
-    static WPK_DEVICE float evaluate(float, const Operands&)
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number, const Operands&)
     {
-        return asFloat(Bits);
+        return static_cast<Number>(asFloat(Bits));
     }
 };
 
@@ -49,49 +49,79 @@ struct Scalar
 template <class T, class Argument>
 struct Round
 {
-    template <class Operands>
-    static WPK_DEVICE float evaluate(float acc, const Operands& operands)
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number acc, const Operands& operands)
     {
-        return toFloat(fromFloat<T>(Argument::evaluate(acc, operands)));
+        return toNumber<Number>(fromNumber<T>(Argument::evaluate(acc, operands)));
     }
 };
 
-#define WPK_UNARY_OPERATION(NAME, FORMULA)                                    \
-    template <class A>                                                        \
-    struct NAME                                                               \
-    {                                                                         \
-        template <class Operands>                                             \
-        static WPK_DEVICE float evaluate(float acc, const Operands& operands) \
-        {                                                                     \
-            const float a = A::evaluate(acc, operands);                       \
-            return FORMULA;                                                   \
-        }                                                                     \
+// The argument, evaluated in numbers of another type than float: the whole of an expression.
+template <class T, class Argument>
+struct In
+{
+    template <class Operands>
+    static WPK_DEVICE T evaluate(T acc, const Operands& operands)
+    {
+        return Argument::evaluate(acc, operands);
+    }
+};
+
+namespace detail
+{
+template <class Expression>
+struct Numbers
+{
+    using Type = float;
+};
+template <class T, class Argument>
+struct Numbers<In<T, Argument>>
+{
+    using Type = T;
+};
+} // namespace detail
+
+// The type of number that an expression is evaluated in.
+template <class Expression>
+using NumberOf = typename detail::Numbers<Expression>::Type;
+
+#define WPK_UNARY_OPERATION(NAME, FORMULA)                                      \
+    template <class A>                                                          \
+    struct NAME                                                                 \
+    {                                                                           \
+        template <class Number, class Operands>                                 \
+        static WPK_DEVICE Number evaluate(Number acc, const Operands& operands) \
+        {                                                                       \
+            const Number a = A::evaluate(acc, operands);                        \
+            return FORMULA;                                                     \
+        }                                                                       \
     }
 
-#define WPK_BINARY_OPERATION(NAME, FORMULA)                                   \
-    template <class A, class B>                                               \
-    struct NAME                                                               \
-    {                                                                         \
-        template <class Operands>                                             \
-        static WPK_DEVICE float evaluate(float acc, const Operands& operands) \
-        {                                                                     \
-            const float a = A::evaluate(acc, operands);                       \
-            const float b = B::evaluate(acc, operands);                       \
-            return FORMULA;                                                   \
-        }                                                                     \
+#define WPK_BINARY_OPERATION(NAME, FORMULA)                                     \
+    template <class A, class B>                                                 \
+    struct NAME                                                                 \
+    {                                                                           \
+        template <class Number, class Operands>                                 \
+        static WPK_DEVICE Number evaluate(Number acc, const Operands& operands) \
+        {                                                                       \
+            const Number a = A::evaluate(acc, operands);                        \
+            const Number b = B::evaluate(acc, operands);                        \
+            return FORMULA;                                                     \
+        }                                                                       \
     }
 
-WPK_BINARY_OPERATION(Add, a + b);
-WPK_BINARY_OPERATION(Sub, a - b);
-WPK_BINARY_OPERATION(Mul, (a * b));
-WPK_BINARY_OPERATION(Div, a / b);
+WPK_BINARY_OPERATION(Add, sum(a, b));
+WPK_BINARY_OPERATION(Sub, difference(a, b));
+WPK_BINARY_OPERATION(Mul, product(a, b));
+WPK_BINARY_OPERATION(Div, quotient(a, b));
 WPK_BINARY_OPERATION(Max, larger(a, b));
 WPK_BINARY_OPERATION(Min, smaller(a, b));
-WPK_BINARY_OPERATION(Pow, powf(a, b));
-WPK_BINARY_OPERATION(Mod, fmodf(a, b));
+WPK_BINARY_OPERATION(Pow, power(a, b));
+WPK_BINARY_OPERATION(Mod, remainder(a, b));
+WPK_BINARY_OPERATION(FloorMod, remainderOfFloor(a, b));
 
-WPK_UNARY_OPERATION(Neg, -a);
-WPK_UNARY_OPERATION(Abs, fabsf(a));
+WPK_UNARY_OPERATION(Neg, negative(a));
+WPK_UNARY_OPERATION(Abs, magnitude(a));
 WPK_UNARY_OPERATION(Exp, expf(a));
 WPK_UNARY_OPERATION(Log, logf(a));
 WPK_UNARY_OPERATION(Sqrt, sqrtf(a));
@@ -101,32 +131,49 @@ WPK_UNARY_OPERATION(Sigmoid, 1.0f / (1.0f + expf(-a)));
 WPK_UNARY_OPERATION(Erf, erff(a));
 WPK_UNARY_OPERATION(Sin, sinf(a));
 WPK_UNARY_OPERATION(Cos, cosf(a));
+WPK_UNARY_OPERATION(Tan, tanf(a));
+WPK_UNARY_OPERATION(Asin, asinf(a));
+WPK_UNARY_OPERATION(Acos, acosf(a));
+WPK_UNARY_OPERATION(Atan, atanf(a));
+WPK_UNARY_OPERATION(Sinh, sinhf(a));
+WPK_UNARY_OPERATION(Cosh, coshf(a));
+WPK_UNARY_OPERATION(Asinh, asinhf(a));
+WPK_UNARY_OPERATION(Acosh, acoshf(a));
+WPK_UNARY_OPERATION(Atanh, atanhf(a));
 WPK_UNARY_OPERATION(Floor, floorf(a));
 WPK_UNARY_OPERATION(Ceil, ceilf(a));
 WPK_UNARY_OPERATION(RoundEven, rintf(a));
-WPK_UNARY_OPERATION(Sign, a > 0.0f ? 1.0f : (a < 0.0f ? -1.0f : a));
-WPK_UNARY_OPERATION(Relu, larger(a, 0.0f));
+WPK_UNARY_OPERATION(Sign, a > Number(0) ? Number(1) : (a < Number(0) ? Number(-1) : a));
+WPK_UNARY_OPERATION(Relu, larger(a, Number(0)));
 // log(1 + e^a) without overflow.
 WPK_UNARY_OPERATION(Softplus, fmaxf(a, 0.0f) + log1pf(expf(-fabsf(a))));
-WPK_UNARY_OPERATION(IsNan, isNan(a) ? 1.0f : 0.0f);
-WPK_UNARY_OPERATION(Not, a == 0.0f ? 1.0f : 0.0f);
+WPK_UNARY_OPERATION(IsNan, isNan(a) ? Number(1) : Number(0));
+WPK_UNARY_OPERATION(Not, a == Number(0) ? Number(1) : Number(0));
 
-WPK_BINARY_OPERATION(Less, a < b ? 1.0f : 0.0f);
-WPK_BINARY_OPERATION(LessOrEqual, a <= b ? 1.0f : 0.0f);
-WPK_BINARY_OPERATION(Equal, a == b ? 1.0f : 0.0f);
-WPK_BINARY_OPERATION(And, (a != 0.0f && b != 0.0f) ? 1.0f : 0.0f);
-WPK_BINARY_OPERATION(Or, (a != 0.0f || b != 0.0f) ? 1.0f : 0.0f);
+WPK_BINARY_OPERATION(Less, a < b ? Number(1) : Number(0));
+WPK_BINARY_OPERATION(LessOrEqual, a <= b ? Number(1) : Number(0));
+WPK_BINARY_OPERATION(Equal, a == b ? Number(1) : Number(0));
+WPK_BINARY_OPERATION(And, (a != Number(0) && b != Number(0)) ? Number(1) : Number(0));
+WPK_BINARY_OPERATION(Or, (a != Number(0) || b != Number(0)) ? Number(1) : Number(0));
+
+// Of integers.
+WPK_BINARY_OPERATION(BitAnd, a& b);
+WPK_BINARY_OPERATION(BitOr, a | b);
+WPK_BINARY_OPERATION(BitXor, a ^ b);
+WPK_UNARY_OPERATION(BitNot, ~a);
+WPK_BINARY_OPERATION(ShiftLeft, shiftedLeft(a, b));
+WPK_BINARY_OPERATION(ShiftRight, shiftedRight(a, b));
 
 // `condition` != 0 ? a : b.
 template <class Condition, class A, class B>
 struct Where
 {
-    template <class Operands>
-    static WPK_DEVICE float evaluate(float acc, const Operands& operands)
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number acc, const Operands& operands)
     {
-        const float a = A::evaluate(acc, operands);
-        const float b = B::evaluate(acc, operands);
-        return Condition::evaluate(acc, operands) != 0.0f ? a : b;
+        const Number a = A::evaluate(acc, operands);
+        const Number b = B::evaluate(acc, operands);
+        return Condition::evaluate(acc, operands) != Number(0) ? a : b;
     }
 };
 

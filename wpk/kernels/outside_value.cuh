@@ -10,7 +10,7 @@ namespace wpk
 template <class T>
 WPK_DEVICE T outsideValue()
 {
-    if constexpr (detail::isInteger<T>)
+    if constexpr (isInteger<T>)
     {
         return T{};
     }

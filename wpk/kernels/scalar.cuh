@@ -143,8 +143,16 @@ WPK_DEVICE T fromFloat(float value)
         return detail::truncateFloat<T>(value, -128.0f, 128.0f, -128, 127);
     else if constexpr (isSame<T, uint8>)
         return detail::truncateFloat<T>(value, 0.0f, 256.0f, 0, 255);
+    else if constexpr (isSame<T, int16>)
+        return detail::truncateFloat<T>(value, -32768.0f, 32768.0f, -32768, 32767);
+    else if constexpr (isSame<T, uint16>)
+        return detail::truncateFloat<T>(value, 0.0f, 65536.0f, 0, 65535);
     else if constexpr (isSame<T, int32>)
         return detail::truncateFloat<T>(value, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647);
+    else if constexpr (isSame<T, uint32>)
+        return detail::truncateFloat<T>(value, 0.0f, 4294967296.0f, 0u, 4294967295u);
+    else if constexpr (isSame<T, uint64>)
+        return detail::truncateFloat<T>(value, 0.0f, 18446744073709551616.0f, 0ull, 18446744073709551615ull);
     else if constexpr (isSame<T, int64>)
         return detail::truncateFloat<T>(
             value, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807ll - 1, 9223372036854775807ll);

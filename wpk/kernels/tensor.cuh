@@ -28,10 +28,6 @@ struct Strided<First, Rest...>
     static constexpr int64 last = Strided<Rest...>::last;
 };
 
-template <class T>
-inline constexpr bool isInteger =
-    isSame<T, int8> || isSame<T, uint8> || isSame<T, int32> || isSame<T, int64> || isSame<T, bool>;
-
 } // namespace detail
 
 // Alignment: bytes that the address and all strides but the last are multiples of, when the last is 1.
@@ -68,7 +64,7 @@ WPK_DEVICE To convertElement(From value)
     {
         return value;
     }
-    else if constexpr (detail::isInteger<To> && detail::isInteger<From>)
+    else if constexpr (isInteger<To> && isInteger<From>)
     {
         return static_cast<To>(value);
     }
@@ -116,15 +112,15 @@ WPK_DEVICE void loadRow(const void* base, int64 offset, int valid, typename Tens
     }
 }
 
-// The same, as floats.
-template <class TensorType, int V>
-WPK_DEVICE void loadRowAsFloat(const void* base, int64 offset, int valid, float (&values)[V])
+// The same, as numbers to compute with.
+template <class TensorType, int V, class Number>
+WPK_DEVICE void loadRowAs(const void* base, int64 offset, int valid, Number (&values)[V])
 {
     typename TensorType::Type row[V];
     loadRow<TensorType, V>(base, offset, valid, row);
     WPK_UNROLL
     for (int i = 0; i < V; ++i)
-        values[i] = toFloat(row[i]);
+        values[i] = toNumber<Number>(row[i]);
 }
 
 // Writes elements i < room of the row at `offset`: values[i] where i < valid, zeros (the padding) after.
@@ -170,13 +166,13 @@ WPK_DEVICE void storeRowFromFloat(void* base, int64 offset, int valid, int room,
 }
 
 // The operands of an expression for one row: values[i][operand].
-template <class List, int V>
+template <class List, int V, class Number = float>
 struct OperandRows;
-template <class... T, int V>
-struct OperandRows<Tensors<T...>, V>
+template <class... T, int V, class Number>
+struct OperandRows<Tensors<T...>, V, Number>
 {
     static constexpr int count = sizeof...(T);
-    float values[V][count > 0 ? count : 1];
+    Number values[V][count > 0 ? count : 1];
 
     // Loads every operand's row at this position of the domain; pointers[i] belongs to operand i.
     template <class... Index>
@@ -190,8 +186,8 @@ private:
     template <class One, class... Index>
     WPK_DEVICE void loadOne(const void* pointer, int valid, int& operand, Index... position)
     {
-        float row[V];
-        loadRowAsFloat<One, V>(pointer, One::offset(position...), valid, row);
+        Number row[V];
+        loadRowAs<One, V>(pointer, One::offset(position...), valid, row);
         WPK_UNROLL
         for (int i = 0; i < V; ++i)
             values[i][operand] = row[i];

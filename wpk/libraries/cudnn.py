@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wpk.candidate import Configuration
-from wpk.device import LEGACY_STREAM, CudaDevice, bindings
+from wpk.device import INSTALL_GPU_PACKAGES, LEGACY_STREAM, CudaDevice, bindings
 from wpk.errors import EngineError, LaunchError
 from wpk.libraries.cudnn_description import CUDNN, ENGINE, GRAPH, AttentionNode, Description
 from wpk.libraries.cudnn_graph import build_graph, tensor_ids
@@ -253,7 +253,7 @@ def _frontend() -> Any:
     except ImportError as error:
         raise EngineError(
             f"cuDNN needs nvidia-cudnn-frontend, which cannot be imported: {error}",
-            fix="pip install 'wpk[gpu]'",
+            fix=INSTALL_GPU_PACKAGES,
         ) from error
     return cudnn
 

@@ -8,7 +8,7 @@ engines know those names, while only its run-time compiler takes any mixture of 
 
 from dataclasses import dataclass
 
-from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar, apply
+from wpk.expression import Acc, Apply, Expression, In, Operand, Round, Scalar, apply
 from wpk.operators import express
 
 
@@ -50,6 +50,8 @@ def why_no_steps(expression: Expression) -> str | None:
     match expression:
         case Round(dtype, _):
             return f"its epilogue rounds to {dtype} on the way, which cuDNN's fused graphs do not"
+        case In(dtype, _):
+            return f"it is computed in {dtype}, which cuDNN's fused graphs do not"
         case Apply():
             parts = _named(expression)
             if parts is None:

@@ -19,7 +19,7 @@ from wpk.extent import Extent
 from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering import view_ops
 from wpk.lowering.context import Context
-from wpk.lowering.integers import require_exact, require_plain_narrowing, wrapped
+from wpk.lowering.integers import narrowed, numbers_of, wrapped
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import (
     Anchor,
@@ -32,7 +32,7 @@ from wpk.lowering.symbols import (
     of_view,
 )
 from wpk.lowering.views import NotAViewError, View, contiguous_strides
-from wpk.operators import OPERATORS, Integers, cast, express, has_formula
+from wpk.operators import EXACT_IN_FP32, OPERATORS, Integers, cast, express, has_formula
 
 ShapeRule = Callable[[gs.Node, Sequence[Symbol | None], Context], tuple[tuple[int, ...], Extent]]
 
@@ -152,7 +152,7 @@ class _Reader:
         if isinstance(symbol, Computation):
             return symbol
         values = self.context.constants.get(symbol.source)
-        if values is not None and values.size == 1:
+        if values is not None and values.size == 1 and _is_held(values):
             scalar = of_scalar(float(values.reshape(())), symbol.dtype)
             return replace(scalar, shape=symbol.shape, leading=symbol.leading)
         return of_view(symbol)
@@ -177,8 +177,8 @@ class _Reader:
     def cast(self, node: gs.Node) -> Symbol:
         symbol = self.computed(self.symbol(node.inputs[0]))
         target = view_ops.cast_target(node)
-        is_stored = node.outputs[0].name == self.output
-        require_plain_narrowing(symbol, target, is_stored=is_stored)
+        if symbol.dtype.is_integer and target.is_integer:
+            return narrowed(symbol, target, is_stored=node.outputs[0].name == self.output)
         return replace(
             symbol, expression=cast(symbol.expression, symbol.dtype, target), dtype=target
         )
@@ -189,11 +189,11 @@ class _Reader:
             parts = parts[:1] if self.is_inference(node) else []
         if not parts:
             raise RefusedError(f"{node.op} in training mode, or in one that is no constant")
-        require_exact(node.op, parts, bool(node.attrs.get("fmod", 0)))
+        numbers = numbers_of(node.op, parts)
         expressions, merged = merge(parts)
         dtype = _result_type(node.op, parts)
         expression = wrapped(node.op, express(node.op, expressions, node.attrs), dtype)
-        return replace(merged, expression=expression, dtype=dtype)
+        return replace(merged, expression=expression, dtype=dtype, numbers=numbers)
 
     def operand(self, node: gs.Node, index: int) -> Computation:
         """Return what an input of an element-wise node stands for; a limit that is left out is infinite."""
@@ -217,11 +217,18 @@ class _Reader:
         inputs = tuple(self.symbol(t) if t.name else None for t in node.inputs)
         if any(isinstance(s, Computation) and s.anchor is not None for s in inputs):
             raise RefusedError("two operators that are not element-wise meet in one body")
+        if any(isinstance(s, Computation) and s.numbers is not None for s in inputs):
+            raise RefusedError(f"{node.op} of integers that are computed in the same body")
         shape, leading = self.anchor_shapes[node.op](node, inputs, self.context)
         first = inputs[0]
         if first is None:
             raise RefusedError(f"{node.op} without its first input")
         return of_anchor(Anchor(node, inputs, shape, leading), first.dtype)
+
+
+def _is_held(values: NDArray[Any]) -> bool:
+    """Tell whether fp32 holds a constant, if that is an integer."""
+    return values.dtype.kind not in "iu" or abs(int(values.reshape(()))) < EXACT_IN_FP32
 
 
 def _stepped(node: gs.Node, symbol: Computation, apply: Callable[[View], View]) -> Computation:

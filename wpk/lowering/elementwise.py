@@ -2,6 +2,7 @@
 
 from wpk.lowering.anchors.base import LoweredProblem, stored
 from wpk.lowering.collapse import collapse
+from wpk.lowering.integers import whole
 from wpk.lowering.symbols import Computation
 from wpk.lowering.views import View
 from wpk.problems import Elementwise
@@ -21,7 +22,7 @@ def lower_elementwise(result: Computation, y: View) -> LoweredProblem:
     problem = Elementwise(
         leading=target.leading,
         shape=shape,
-        expression=stored(result.expression, y.dtype),
+        expression=stored(whole(result), y.dtype),
         inputs=tuple(view.tensor() for view in sources),
         y=target.tensor(),
     )

@@ -1,81 +1,104 @@
-"""Integers inside kernels that compute in fp32: what is exact there, and what is refused.
+"""Integers inside kernels: what they are computed in, and what is refused.
 
-fp32 holds every integer of 24 bits. So 8-bit integers can be computed with, where each result is
-brought back into its type as ONNX Runtime's is: it wraps around. Wider ones can only be moved, and
-compared with a small constant: what rounding makes of a large one lies on the same side of it.
+fp32 holds every integer of 24 bits, and what rounding makes of a larger one lies on the same side of a
+small constant: so much may be computed together with floating point numbers. All other arithmetic of
+integers is a body of its own, computed in 64 bits; each result loses the bits that its type does not
+hold, as in ONNX Runtime.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wpk.dtypes import DType
-from wpk.expression import Expression, Operand, Round, Scalar, apply
+from wpk.expression import Apply, Expression, In, Operand, Round, Scalar
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computation
-from wpk.operators import OPERATORS, Integers
+from wpk.operators import EXACT_IN_FP32, OPERATORS, Integers
 
-_WIDE = (DType.INT32, DType.INT64)
-_NARROW = (DType.INT8, DType.UINT8)
-_EXACT = 2**24  # fp32 holds every integer up to here
-_NARROW_FORMS = (Integers.STAY, Integers.WRAP, Integers.COMPARE)
-_BITS = {DType.INT8: 7, DType.UINT8: 8, DType.BOOL: 8, DType.INT32: 31, DType.INT64: 63}
+_FORMS = (Integers.STAY, Integers.WRAP, Integers.COMPARE)
 
 
-def require_exact(op: str, parts: Sequence[Computation], fmod: bool) -> None:
-    """Check that an element-wise operator is exact on the integers among its inputs.
+def numbers_of(op: str, parts: Sequence[Computation]) -> DType | None:
+    """Return what an element-wise operator is computed in: int64 or uint64, None for fp32.
 
     Args:
         op: The operator.
         parts: Its inputs.
-        fmod: For Mod, whether its result has the sign of the dividend.
 
     Raises:
-        RefusedError: It is not, or fp32 has no such operation.
+        RefusedError: It is not defined for integers, or integers meet computed floating point numbers.
     """
-    if op == "Mod" and not fmod and any(part.dtype is not DType.UINT8 for part in parts):
-        raise RefusedError("Mod with fmod=0 of numbers that may be negative")
-    form = OPERATORS[op].integers
-    kinds = {part.dtype for part in parts if not part.dtype.is_float}
-    if kinds & set(_WIDE):
-        if op != "Identity" and not (form is Integers.COMPARE and _against_small(parts)):
-            raise RefusedError(f"{op} on integer tensors that are not constant")
-    elif kinds & set(_NARROW) and form not in _NARROW_FORMS:
-        raise RefusedError(f"{op} on {' and '.join(sorted(kinds))} tensors")
+    wide = next((part.numbers for part in parts if part.numbers is not None), None)
+    kinds = {part.dtype for part in parts if part.dtype.is_integer}
+    floats = [part for part in parts if part.dtype.is_float]
+    if kinds and op != "Identity" and not floats and not _is_exact_in_fp32(op, parts):
+        if OPERATORS[op].integers not in _FORMS:
+            raise RefusedError(f"{op} on {' and '.join(sorted(kinds))} tensors")
+        wide = DType.UINT64 if DType.UINT64 in kinds else DType.INT64
+    if op == "Pow" and kinds and floats and parts[0].dtype.is_integer:
+        raise RefusedError(f"Pow of {parts[0].dtype} numbers to a power of {parts[1].dtype}")
+    if wide is not None and any(_is_computed(p) and p.numbers is not wide for p in parts):
+        raise RefusedError(f"{op} of integers and of what is computed in fp32 in one body")
+    return wide
 
 
-def _against_small(parts: Sequence[Computation]) -> bool:
-    """Tell whether at most one operand is no constant, and fp32 holds the constants exactly."""
-    wide = [part for part in parts if part.dtype in _WIDE]
-    tensors = [part for part in wide if part.operands or part.anchor]
-    scalars = [p.expression.value for p in wide if isinstance(p.expression, Scalar)]
-    return len(tensors) <= 1 and all(abs(value) < _EXACT for value in scalars)
+def _is_computed(part: Computation) -> bool:
+    return part.anchor is not None or isinstance(part.expression, Apply | Round)
+
+
+def _is_exact_in_fp32(op: str, parts: Sequence[Computation]) -> bool:
+    """Tell whether an operator compares at most one tensor with constants that fp32 holds."""
+    if OPERATORS[op].integers is not Integers.COMPARE or any(part.numbers for part in parts):
+        return False
+    tensors = [part for part in parts if part.operands or part.anchor]
+    scalars = [p.expression.value for p in parts if isinstance(p.expression, Scalar)]
+    return len(tensors) <= 1 and all(abs(value) < EXACT_IN_FP32 for value in scalars)
 
 
 def wrapped(op: str, expression: Expression, dtype: DType) -> Expression:
-    """Return the result of an operator as its type holds it: an 8-bit type loses the bits above.
-
-    Exact in fp32: operands have 8 bits, so that sums and products have 17 at most.
-    """
-    if dtype not in _NARROW or OPERATORS[op].integers is not Integers.WRAP:
+    """Return the result of an operator on integers as its type holds it."""
+    if OPERATORS[op].integers is not Integers.WRAP or dtype.bytes == 8 or not dtype.is_integer:
         return expression
-    if op == "Div":
-        expression = Round(DType.INT32, expression)
-    low = Scalar(-128.0) if dtype is DType.INT8 else Scalar(0.0)
-    turns = apply("Floor", apply("Mul", apply("Sub", expression, low), Scalar(1.0 / 256.0)))
-    return apply("Sub", expression, apply("Mul", turns, Scalar(256.0)))
+    return Round(dtype, expression)
 
 
-def require_plain_narrowing(part: Computation, target: DType, *, is_stored: bool) -> None:
-    """Check that a cast to a narrower integer type is nothing but a copy.
+def narrowed(part: Computation, target: DType, *, is_stored: bool) -> Computation:
+    """Return a cast between integer types: it drops the bits above, as ONNX Runtime does.
 
-    A copy drops the bits above, as ONNX Runtime does; an expression has no such operation.
+    A copy does so by itself, and a wider type holds all that a narrower one does.
 
     Raises:
-        RefusedError: It is more.
+        RefusedError: It is fused with work in fp32, which has no such operation.
     """
-    source = part.dtype
-    if source.is_float or target.is_float or target is DType.BOOL:
-        return
-    if _BITS[target] >= _BITS[source] and not (source is DType.INT8 and target is DType.UINT8):
-        return
-    if not is_stored or part.expression != Operand(0) or part.steps or part.anchor:
-        raise RefusedError(f"a Cast of {source} to {target} fused with other work")
+    is_copy = part.expression == Operand(0) and not part.steps
+    if part.anchor is None and ((is_stored and is_copy) or _holds(target, part.dtype)):
+        return replace(part, dtype=target)
+    if part.numbers is None and (part.anchor is not None or not is_copy):
+        raise RefusedError(f"a Cast of {part.dtype} to {target} fused with other work")
+    return replace(
+        part,
+        expression=Round(target, part.expression),
+        dtype=target,
+        numbers=part.numbers or DType.INT64,
+    )
+
+
+def _holds(target: DType, source: DType) -> bool:
+    """Tell whether a type has all numbers of another."""
+    signed = target.numpy.kind == "i"
+    if signed == (source.numpy.kind == "i"):
+        return target.bytes >= source.bytes
+    return signed and target.bytes > source.bytes
+
+
+def whole(result: Computation) -> Expression:
+    """Return the expression of a result with what it is computed in.
+
+    Raises:
+        RefusedError: Integers are computed with in one body with an operator that is not element-wise.
+    """
+    if result.numbers is None:
+        return result.expression
+    if result.anchor is not None:
+        raise RefusedError("integers are computed with in one body with another operator")
+    return In(result.numbers, result.expression)

@@ -20,9 +20,14 @@ SIMPLIFYING = (
     "attention-parts",
     "block-movement",
     "constant-folding",
+    "defined-forms",
+    "einsum-parts",
+    "function-bodies",
     "inline-conditionals",
     "quantisation-parts",
     "quantised-products",
+    "resize-parts",
+    "window-parts",
 )
 """Passes that replace operators which lowering does not know."""
 

@@ -57,7 +57,7 @@ class Computation:
 
     The operands have the shape of the domain: that of the anchor's output, if there is an anchor.
     ``steps`` are the view operators that lead from there to the present ``shape``; they are undone
-    on the output's memory.
+    on the output's memory. ``numbers`` is what integers are computed in, where fp32 does not hold them.
     """
 
     expression: Expression
@@ -67,6 +67,7 @@ class Computation:
     dtype: DType
     anchor: Anchor | None = None
     steps: tuple[ViewStep, ...] = ()
+    numbers: DType | None = None
 
     def __post_init__(self) -> None:
         """Refuse a free axis that is not the leading one, whatever made it so."""

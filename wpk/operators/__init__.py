@@ -18,6 +18,9 @@ from wpk.operators.row import (
     Row,
 )
 
+EXACT_IN_FP32 = 2**24
+"""fp32 holds every integer up to here."""
+
 OPERATORS: dict[str, Row] = {
     row.name: row for room in (arithmetic, functions, anchors, movement) for row in room.ROWS
 }

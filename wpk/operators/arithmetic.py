@@ -50,6 +50,32 @@ def _pow(inputs: Sequence[Expression], _: Attributes) -> Expression:
     return apply("Pow", base, exponent)
 
 
+def _mod(inputs: Sequence[Expression], attributes: Attributes) -> Expression:
+    return apply("Mod" if attributes.get("fmod", 0) else "FloorMod", *inputs)
+
+
+def _shift(inputs: Sequence[Expression], attributes: Attributes) -> Expression:
+    return apply("ShiftLeft" if attributes["direction"] == "LEFT" else "ShiftRight", *inputs)
+
+
+def _mean(inputs: Sequence[Expression], attributes: Attributes) -> Expression:
+    total = fold("Add")(inputs, attributes)
+    return total if len(inputs) == 1 else apply("Div", total, Scalar(float(len(inputs))))
+
+
+def _is_infinite(inputs: Sequence[Expression], attributes: Attributes) -> Expression:
+    found = [
+        apply("Equal", inputs[0], Scalar(value))
+        for name, value in (("detect_positive", math.inf), ("detect_negative", -math.inf))
+        if attributes.get(name, 1)
+    ]
+    return fold("Or")(found or [Scalar(0.0)], attributes)
+
+
+def _differ(inputs: Sequence[Expression], _: Attributes) -> Expression:
+    return apply("Not", apply("Equal", *inputs))
+
+
 def _clip(inputs: Sequence[Expression], attributes: Attributes) -> Expression:
     low = inputs[1] if len(inputs) > 1 else None
     high = inputs[2] if len(inputs) > 2 else None
@@ -71,9 +97,10 @@ ROWS = (
     Row("Sub", _E, direct("Sub"), SINGLE, _RESULT, _SUM, _WRAP, rewrites=_OPERATION),
     Row("Mul", _E, direct("Mul"), SINGLE, _RESULT, _FACTORS, _WRAP, rewrites=_OPERATION),
     Row("Div", _E, direct("Div"), SPECIAL, _RESULT, _QUOTIENT, _WRAP, rewrites=_OPERATION),
-    Row("Mod", _E, direct("Mod"), SPECIAL, _RESULT, None, _STAY),
-    Row("Pow", _E, _pow, SPECIAL, is_sensitive=True, rewrites=_OPERATION),
+    Row("Mod", _E, _mod, SPECIAL, _RESULT, None, _STAY),
+    Row("Pow", _E, _pow, SPECIAL, integers=_WRAP, is_sensitive=True, rewrites=_OPERATION),
     Row("Sum", _E, fold("Add"), OwnError(terms=1.0), _RESULT, None, _WRAP),
+    Row("Mean", _E, _mean, OwnError(terms=2.0)),
     Row("Reciprocal", _E, direct("Reciprocal"), SPECIAL),
     Row("Sqrt", _E, direct("Sqrt"), SPECIAL, between=_POSITIVE, rewrites=_VIEWS),
     Row("Neg", _E, direct("Neg"), CHOOSES, _NONE, _FIRST, _WRAP, rewrites=_SIGN),
@@ -91,9 +118,16 @@ ROWS = (
     Row("Greater", _E, swapped("Less"), _COMPARED, _NONE, None, _COMPARE),
     Row("GreaterOrEqual", _E, swapped("LessOrEqual"), _COMPARED, _NONE, None, _COMPARE),
     Row("IsNaN", _E, direct("IsNan"), CHOOSES, _NONE, None, _COMPARE),
+    Row("IsInf", _E, _is_infinite, CHOOSES, _NONE, None, _COMPARE),
     Row("And", _E, direct("And"), ErrorRule.LOGIC, _NONE, None, _TRUTH),
     Row("Or", _E, direct("Or"), ErrorRule.LOGIC, _NONE, None, _TRUTH),
+    Row("Xor", _E, _differ, ErrorRule.EITHER, _NONE, None, _TRUTH),
     Row("Not", _E, direct("Not"), CHOOSES, _NONE, None, _TRUTH),
+    Row("BitShift", _E, _shift, CHOOSES, _NONE, None, _WRAP),
+    Row("BitwiseAnd", _E, direct("BitAnd"), CHOOSES, _NONE, None, _STAY),
+    Row("BitwiseOr", _E, direct("BitOr"), CHOOSES, _NONE, None, _STAY),
+    Row("BitwiseXor", _E, direct("BitXor"), CHOOSES, _NONE, None, _STAY),
+    Row("BitwiseNot", _E, direct("BitNot"), CHOOSES, _NONE, None, _WRAP),
     Row("Where", _E, direct("Where"), ErrorRule.CHOICE, _NONE, _BRANCHES, _STAY, rewrites=_NO_EXPAND),
     Row("Cast", _E, None, ErrorRule.CAST, _NONE, rewrites=_VIEWS),
 )  # fmt: skip

@@ -6,10 +6,7 @@ from wpk.operators.row import ErrorRule, Integers, Magnitude, OperatorKind, Roun
 _VIEW, _MOVEMENT, _OTHER = OperatorKind.VIEW, OperatorKind.MOVEMENT, OperatorKind.OTHER
 _NONE, _FIRST = Roundoff.NONE, Magnitude.FIRST
 
-_NOT_CARRIED = (
-    *("CastLike", "Compress", "ConstantOfShape", "If", "IsInf"),
-    *("NonZero", "Scatter", "Xor"),
-)
+_NOT_CARRIED = (*("CastLike", "Compress", "ConstantOfShape", "If", "NonZero", "Scatter"),)
 
 # name, kind, formula, error, roundoff, magnitude, integers
 ROWS = (

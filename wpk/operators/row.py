@@ -64,6 +64,7 @@ class ErrorRule(Enum):
     LIMITED = auto()
     COMPARED = auto()
     LOGIC = auto()
+    EITHER = auto()
     CHOICE = auto()
     CAST = auto()
     QUANTISED = auto()

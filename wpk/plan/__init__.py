@@ -40,7 +40,7 @@ from wpk.plan.plan import (
     Step,
     Weight,
 )
-from wpk.plan.plan_file import plan_text, read_plan, write_plan
+from wpk.plan.plan_file import Paths, bundle_of, plan_text, read_plan, write_plan
 from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
 from wpk.plan.spec_of_plan import work_of
 from wpk.plan.tensors import Tensors, tensors_of

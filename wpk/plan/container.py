@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from wpk.errors import PlanError
 from wpk.plan.container_layout import differs
-from wpk.plan.foreign import refuse_tensorrt_engine
+from wpk.plan.foreign import refuse_others
 from wpk.plan.output_file import atomic_file
 
 PLAN = "plan.json"
@@ -64,12 +64,12 @@ def read_container(path: Path) -> dict[str, bytes]:
     """All members by name.
 
     Raises:
-        PlanError: The file is missing, an engine of TensorRT, no zip, cut off, or has members that no
-            plan has.
+        PlanError: The file is missing, something else than a plan, no zip, cut off, or has members
+            that no plan has.
     """
     if not path.is_file():
         raise PlanError(f"{path} is not a file", fix="give the path of a plan")
-    refuse_tensorrt_engine(path)
+    refuse_others(path)
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             _check_members(path, archive.infolist())

@@ -44,6 +44,10 @@ class Port:
     draw_below: int = 0
     divides: bool = False
 
+    def __str__(self) -> str:
+        """``'x' float32[1, 3, 224, 224]``."""
+        return f"'{self.name}' {self.dtype}[{', '.join(map(str, self.shape))}]"
+
 
 @dataclass(frozen=True)
 class Weight:
@@ -261,6 +265,13 @@ class Plan:
     checked_on: str = ""
     measurement: EngineMeasurement | None = None
 
+    def __repr__(self) -> str:
+        """What it is for, in a line: all of it takes a screen for each operator."""
+        return (
+            f"<Plan of {self.provenance.model} for {self.target} ({self.arch}), {self.precision}: "
+            f"{len(self.steps)} operators>"
+        )
+
 
 @dataclass(frozen=True)
 class PlanBundle:
@@ -277,3 +288,9 @@ class PlanBundle:
     weights: dict[str, NDArray[np.generic]]
     cubins: dict[str, bytes]
     sources: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """What it is for, and how large it is."""
+        size = sum(array.nbytes for array in self.weights.values())
+        size += sum(map(len, self.cubins.values()))
+        return f"<PlanBundle: {self.plan!r}, {len(self.cubins)} kernels, {size / 2**20:.1f} MiB>"

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ from wpk.plan.weights_file import (
 )
 from wpk.version import VERSION
 
+Paths = str | os.PathLike[str]
+
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 """An escape of a surrogate. Plans are UTF-8, which needs none; one by itself can be printed nowhere."""
 
@@ -48,6 +51,22 @@ def write_plan(path: Path, bundle: PlanBundle) -> None:
     _check_members(bundle)
     check_plan(bundle.plan)
     write_parts(path, plan_text(bundle.plan), spec_of_bundle(bundle), bundle)
+
+
+def bundle_of(plan: Paths | PlanBundle) -> PlanBundle:
+    """A plan, given as a file or as what `read_plan` or `wpk.optimize` returned.
+
+    Raises:
+        PlanError: It is something else, or cannot be read.
+    """
+    if isinstance(plan, PlanBundle):
+        return plan
+    if not isinstance(plan, str | os.PathLike):
+        raise PlanError(
+            f"a plan is given as {type(plan).__name__}",
+            fix="give the path of a plan file, or what wpk.optimize returned",
+        )
+    return read_plan(Path(plan))
 
 
 def write_parts(path: Path, text: bytes, spec: bytes, bundle: PlanBundle) -> None:

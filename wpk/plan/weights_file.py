@@ -33,8 +33,12 @@ _NAMES = {
     DType.BF16: "BF16",
     DType.INT8: "I8",
     DType.UINT8: "U8",
+    DType.INT16: "I16",
+    DType.UINT16: "U16",
     DType.INT32: "I32",
+    DType.UINT32: "U32",
     DType.INT64: "I64",
+    DType.UINT64: "U64",
     DType.BOOL: "BOOL",
 }
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}

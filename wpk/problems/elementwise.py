@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from wpk.expression import Apply, Expression, Operand, Round, flops, leaves
+from wpk.expression import Apply, Expression, In, Operand, Round, flops, leaves
 from wpk.extent import Extent
 from wpk.problems.access import Access, Axes
 from wpk.problems.expression_words import formula
@@ -27,8 +27,8 @@ class Elementwise(Problem):
 
     Operator inputs: ``*inputs``. Output: ``y``. Domain: ``shape``, one to five axes, ``shape[0]`` is
     the leading extent. A transpose, an expand, a slice or one part of a concatenation is
-    ``Operand(0)`` with suitable strides. Integers are computed as fp32 (lowering refuses int
-    arithmetic that fp32 cannot hold), except that a plain copy moves them exactly.
+    ``Operand(0)`` with suitable strides. Integers are computed as the expression says (`In`);
+    a plain copy moves them exactly.
     """
 
     leading: Extent
@@ -100,10 +100,10 @@ def _order(strides: Sequence[int], shape: Sequence[int]) -> list[int]:
 def _divisors(expression: Expression) -> Iterator[int]:
     match expression:
         case Apply(operation, arguments):
-            if operation in ("Div", "Mod"):
+            if operation in ("Div", "Mod", "FloorMod"):
                 own = leaves(arguments[1])
                 yield from (leaf.index for leaf in own if isinstance(leaf, Operand))
             for argument in arguments:
                 yield from _divisors(argument)
-        case Round(_, argument):
+        case Round(_, argument) | In(_, argument):
             yield from _divisors(argument)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar, leaves
+from wpk.expression import Acc, Apply, Expression, In, Operand, Round, Scalar, leaves
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.signs import MINUS, TIMES
 
@@ -25,6 +25,8 @@ def formula(expression: Expression) -> str:
 
 def _phrases(expression: Expression, operands: Sequence[Tensor]) -> list[str]:
     match expression:
+        case In(_, argument):
+            return _phrases(argument, operands)
         case Round(dtype, argument):
             return [*_phrases(argument, operands), f"to {dtype}"]
         case Apply(operation, (argument,)):
@@ -79,6 +81,8 @@ def _formula(expression: Expression) -> str:
             return chr(ord("a") + index) if index < 26 else f"x{index}"
         case Scalar(value):
             return f"{value:.4g}"
+        case In(_, argument):
+            return _formula(argument)
         case Round(dtype, argument):
             return f"{dtype}({_formula(argument)})"
         case Apply(operation, (left, right)) if operation in _INFIX:
@@ -107,5 +111,5 @@ def _operations(expression: Expression) -> Iterator[str]:
             yield operation
             for argument in arguments:
                 yield from _operations(argument)
-        case Round(_, argument):
+        case Round(_, argument) | In(_, argument):
             yield from _operations(argument)

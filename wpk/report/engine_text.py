@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from wpk.report.text import byte_size, format_table
+from wpk.report.blocks import Block, Table
+from wpk.report.text import byte_size
 
 _MICRO = 1e6
 
 
-def engine_text(told: Mapping[str, Any]) -> str:
+def engine_text(told: Mapping[str, Any]) -> list[Block]:
     """Describe an engine.
 
     Args:
@@ -20,11 +21,11 @@ def engine_text(told: Mapping[str, Any]) -> str:
     made, target = told["tensorrt"], told["target"]
     product = f"TensorRT{' for RTX' if made['rtx'] else ''} {made['version']}"
     size = byte_size(told["engine"]["bytes"])
-    blocks = [
+    blocks: list[Block] = [
         f"{told['origin']['model']}: engine of {product} for {target['name']}, {told['precision']}, {size}"
     ]
     blocks.append(
-        format_table(
+        Table(
             ["tensor", "", "type", "shape"],
             [
                 [each["name"], role, each["type"], "x".join(map(str, each["shape"]))]
@@ -35,30 +36,28 @@ def engine_text(told: Mapping[str, Any]) -> str:
     )
     choices = told.get("choices")
     if choices is not None:
-        blocks.append(_choices(choices))
+        blocks += _choices(choices)
     tuned = [each for each in told.get("tuned") or () if each["tactics"]]
     if tuned:
         header = ["TensorRT timed", "of operators", "candidates", "took", "µs"]
-        blocks.append(format_table(header, list(map(_tuned, tuned))))
+        blocks.append(Table(header, list(map(_tuned, tuned))))
     left = told.get("no_plugin") or {}
     if left:
-        blocks.append(
-            format_table(["left to TensorRT", "because"], [list(each) for each in left.items()])
-        )
+        blocks.append(Table(["left to TensorRT", "because"], [list(each) for each in left.items()]))
     checks = told.get("checks") or []
     blocks.append(
-        format_table(
+        Table(
             ["check", "", "found"],
             [[each["name"], each["outcome"], each["detail"]] for each in checks],
         )
         if checks
         else "not checked"
     )
-    return "\n\n".join(blocks)
+    return blocks
 
 
-def _choices(choices: Mapping[str, Any]) -> str:
-    groups = format_table(
+def _choices(choices: Mapping[str, Any]) -> list[Block]:
+    groups = Table(
         ["operators", "TensorRT µs", "wpk µs", "copies µs", "noise µs", "chosen", "why"],
         [
             [
@@ -72,10 +71,11 @@ def _choices(choices: Mapping[str, Any]) -> str:
             ]
             for each in choices["groups"]
         ],
+        ("noise µs", "copies µs", "why"),
     )
     if not choices["rebuilds"]:
-        return groups
-    rebuilds = format_table(
+        return [groups]
+    rebuilds = Table(
         ["whole engine with", "µs", "best before µs", "noise µs", "kept", "why"],
         [
             [
@@ -87,7 +87,7 @@ def _choices(choices: Mapping[str, Any]) -> str:
             for each in choices["rebuilds"]
         ],
     )
-    return f"{groups}\n\n{rebuilds}"
+    return [groups, rebuilds]
 
 
 def _tuned(tuned: Mapping[str, Any]) -> list[object]:

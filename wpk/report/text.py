@@ -1,9 +1,7 @@
-"""Plain text: names made safe to show, sizes, and tables with aligned columns.
+"""Plain text: names made safe to show, and sizes.
 
 A name of a model may hold anything that a file can hold.
 """
-
-from collections.abc import Sequence
 
 
 def visible(text: str, limit: int | None = None) -> str:
@@ -27,30 +25,6 @@ def visible(text: str, limit: int | None = None) -> str:
 def visible_lines(text: str) -> str:
     """Do as `visible` does for a text of several lines."""
     return "\n".join(visible(line.replace("\t", "    ")) for line in text.split("\n"))
-
-
-def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Lay a table out with columns two spaces apart; a column of numbers is aligned to the right.
-
-    Cells are shown as `visible` does, so that none of them can make a row of its own.
-    """
-    cells = [[visible(str(cell)) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(header))]
-    lines = []
-    for row in [list(header), *cells]:
-        padded = (
-            cell.rjust(width) if numeric else cell.ljust(width)
-            for cell, width, numeric in zip(row, widths, right, strict=True)
-        )
-        lines.append("  ".join(padded).rstrip())
-    return "\n".join(lines)
-
-
-def _is_number(cell: object) -> bool:
-    return isinstance(cell, int | float) or (
-        isinstance(cell, str) and cell.replace(".", "", 1).replace(",", "").isdigit()
-    )
 
 
 def byte_size(count: int) -> str:

@@ -40,7 +40,7 @@ struct AttentionRow
         {
             float values[kGroup];
             const int valid = minOf(kGroup, Problem::depth - first);
-            loadRowAsFloat<typename Problem::K, kGroup>(
+            loadRowAs<typename Problem::K, kGroup>(
                 inputs[1], Problem::K::offset(matrix, head, key, first), valid, values);
             for (int i = 0; i < valid; ++i)
                 product += load<float, 1>(query + first + i)[0] * values[i];
@@ -71,7 +71,7 @@ struct AttentionRow
                 const int column = laneIndex() + i * kWarpSize;
                 float value[1] = {};
                 if (column < Problem::width)
-                    loadRowAsFloat<typename Problem::V, 1>(
+                    loadRowAs<typename Problem::V, 1>(
                         inputs[2], Problem::V::offset(matrix, head, firstKey + key, column), 1, value);
                 weighted[i] += of * value[0];
             }
@@ -113,7 +113,7 @@ WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n
     for (int column = laneIndex(); column < Problem::depth; column += kWarpSize)
     {
         float value[1];
-        loadRowAsFloat<typename Problem::Q, 1>(
+        loadRowAs<typename Problem::Q, 1>(
             inputs.at[0], Problem::Q::offset(at.leading, at.at[0], at.at[1], column), 1, value);
         store<float, 1>(query + column, {{value[0]}});
     }

@@ -94,7 +94,7 @@ private:
         if constexpr (isOfImage<One> == OfImage)
         {
             float row[V];
-            loadRowAsFloat<One, V>(pointer, One::offset(n, p, q, k), valid, row);
+            loadRowAs<One, V>(pointer, One::offset(n, p, q, k), valid, row);
             WPK_UNROLL
             for (int v = 0; v < V; ++v)
                 values[v][operand] = row[v];

@@ -29,7 +29,8 @@ template <class Problem, int V, bool IsCopy>
 struct Item
 {
     using Y = typename Problem::Y;
-    OperandRows<typename Problem::Operands, V> operands;
+    using Number = NumberOf<typename Problem::Expression>;
+    OperandRows<typename Problem::Operands, V, Number> operands;
 
     template <class... Index>
     WPK_DEVICE void load(const void* const* inputs, int valid, Index... place)
@@ -39,13 +40,14 @@ struct Item
 
     WPK_DEVICE void store(void* y, int64 offset, int valid, int room) const
     {
-        float row[V];
+        typename Y::Type row[V] = {};
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
         {
-            row[v] = v < valid ? Problem::Expression::evaluate(0.0f, operands.values[v]) : 0.0f;
+            if (v < valid)
+                row[v] = fromNumber<typename Y::Type>(Problem::Expression::evaluate(Number(0), operands.values[v]));
         }
-        storeRowFromFloat<Y, V>(y, offset, valid, room, row);
+        storeRow<Y, V>(y, offset, valid, room, row);
     }
 };
 

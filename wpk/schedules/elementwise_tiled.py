@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from wpk.expression import cpp_type, flops
+from wpk.expression import In, cpp_type, flops
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Elementwise, Tensor
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
@@ -57,6 +57,8 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             return reason
         if flat(problem).y.strides[-1] != 1:
             return "the output is not contiguous along any axis"
+        if isinstance(problem.expression, In):
+            return f"it computes in {problem.expression.dtype}"
         if _column(flat(problem)) is None:
             return "no input is contiguous along another axis than the output"
         return None

@@ -91,10 +91,10 @@ WPK_DEVICE void interpolate(const void* x, int n, float h, float w, int c, int v
     using X = typename Problem::X;
     const Between rows(h, Problem::h), columns(w, Problem::w);
     float corners[4][V];
-    loadRowAsFloat<X, V>(x, X::offset(n, rows.low, columns.low, c), valid, corners[0]);
-    loadRowAsFloat<X, V>(x, X::offset(n, rows.low, columns.high, c), valid, corners[1]);
-    loadRowAsFloat<X, V>(x, X::offset(n, rows.high, columns.low, c), valid, corners[2]);
-    loadRowAsFloat<X, V>(x, X::offset(n, rows.high, columns.high, c), valid, corners[3]);
+    loadRowAs<X, V>(x, X::offset(n, rows.low, columns.low, c), valid, corners[0]);
+    loadRowAs<X, V>(x, X::offset(n, rows.low, columns.high, c), valid, corners[1]);
+    loadRowAs<X, V>(x, X::offset(n, rows.high, columns.low, c), valid, corners[2]);
+    loadRowAs<X, V>(x, X::offset(n, rows.high, columns.high, c), valid, corners[3]);
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
     {

@@ -11,6 +11,10 @@ _CODES = {
     DType.INT32: 6,
     DType.INT64: 7,
     DType.BOOL: 8,
+    DType.INT16: 9,
+    DType.UINT16: 10,
+    DType.UINT32: 11,
+    DType.UINT64: 12,
 }
 
 

@@ -1,7 +1,13 @@
 """The GPUs that wpk compiles for, and what the performance models know of them."""
 
+from wpk.targets.driver_names import target_of_gpu
 from wpk.targets.largest import largest_target
-from wpk.targets.registry import find_target, require_compilable, why_precision_unsupported
+from wpk.targets.registry import (
+    find_target,
+    require_compilable,
+    require_precision,
+    why_precision_unsupported,
+)
 from wpk.targets.table import TARGETS
 from wpk.targets.target import Target
-from wpk.targets.target_file import load_target
+from wpk.targets.target_file import as_file, load_target, named_target

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
+
 from wpk.dtypes import Precision
 from wpk.errors import TargetError
 from wpk.targets.table import TARGETS
 from wpk.targets.target import Target
 
 _FIRST_COMPILABLE = (7, 5)
+_FIRST_SUFFIXED = (9, 0)
 
-DEFAULTS: dict[str, str] = {"sm_90": "h200"}
-"""The target that stands for an architecture which several targets share."""
+DEFAULTS: dict[str, str] = {
+    "sm_75": "rtx2080",
+    "sm_80": "a100",
+    "sm_86": "rtx3090",
+    "sm_89": "rtx4090",
+    "sm_90": "h200",
+    "sm_120": "rtx5090",
+}
+"""The target that stands for an architecture which several targets share: the one with most bandwidth of
+global memory."""
+
+RENAMED = {"sm_101": "sm_110"}
+"""Architectures that CUDA 13 calls otherwise than CUDA 12 did: Jetson Thor's."""
 
 
 def find_target(name: str) -> Target:
@@ -27,12 +41,15 @@ def find_target(name: str) -> Target:
             "target 'auto' takes its facts from a GPU of this machine, and none was read",
             fix=f"name the GPU to compile for, e.g. --target h200 (known: {_known()})",
         )
-    matches = [t for t in TARGETS if wanted in (t.name, t.arch, _plain(t.arch))]
+    arch = RENAMED.get(plain_arch(wanted), plain_arch(wanted))
+    matches = [t for t in TARGETS if t.name == wanted or _is_spelt(t, wanted, arch)]
     if not matches:
         raise TargetError(
-            f"unknown target {name!r}", fix=f"choose one of {_known()}, or give a target file"
+            f"unknown target {name!r}",
+            fix=f"{_similar(wanted)}choose one of {_known()}, or describe the GPU in a target file: "
+            "wpk targets h200 --json > gpu.json writes one to begin with",
         )
-    default = DEFAULTS.get(_plain(wanted))
+    default = DEFAULTS.get(arch)
     return next((t for t in matches if t.name == default), matches[0])
 
 
@@ -48,6 +65,21 @@ def require_compilable(target: Target) -> None:
             f"{target.description} ({target.arch}) is known to the performance models only: "
             "CUDA 13 builds for sm_75 and later",
             fix=f"choose one of {compilable}",
+        )
+
+
+def require_precision(target: Target, precision: Precision) -> None:
+    """Refuse a precision that matrix-like problems cannot have on a target.
+
+    Raises:
+        TargetError: The target lacks it; the fix names those that it has.
+    """
+    reason = why_precision_unsupported(target, precision)
+    if reason is not None:
+        offered = [p for p in Precision if why_precision_unsupported(target, p) is None]
+        raise TargetError(
+            reason,
+            fix=f"choose --precision {' or '.join(offered)} for {target.name}, or another --target",
         )
 
 
@@ -70,8 +102,25 @@ def why_precision_unsupported(target: Target, precision: Precision) -> str | Non
     return None
 
 
-def _plain(arch: str) -> str:
+def plain_arch(arch: str) -> str:
+    """An architecture without the suffix of its own instructions: ``sm_90`` for ``sm_90a``."""
     return arch.rstrip("af") if arch.startswith("sm_") else arch
+
+
+def _is_spelt(target: Target, wanted: str, arch: str) -> bool:
+    """Whether ``wanted``, which is ``arch`` without its suffix, is a target's architecture.
+
+    Only from sm_90 on does the compiler know suffixes.
+    """
+    suffixed = plain_arch(wanted) != wanted
+    return plain_arch(target.arch) == arch and (
+        not suffixed or target.capability >= _FIRST_SUFFIXED
+    )
+
+
+def _similar(wanted: str) -> str:
+    close = difflib.get_close_matches(wanted, [t.name for t in TARGETS], n=2, cutoff=0.7)
+    return f"did you mean {' or '.join(close)}? else " if close else ""
 
 
 def _known() -> str:

@@ -3,7 +3,8 @@
     {"base": "h200", "name": "h200-capped", "clock": 1.4e9, "peak_tensor": {"fp16": 7.0e14}}
 
 JSON or TOML, by the file's suffix. Keys are the attributes of `Target`; what is missing comes from
-``base``, and without one everything must be there. ``peak_tensor`` replaces the whole table.
+``base``, and without one everything must be there. ``peak_tensor`` replaces the whole table. What
+`as_file` gives is such a file. docs/targets.md has it key by key.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from wpk.targets.target import Target
 
 _ARCH = re.compile(r"sm_(\d+)(\d)[af]?")
 _KIB = 1024
+_SUFFIXES = (".json", ".toml")
 
 _INTEGERS: dict[str, tuple[int, int]] = {
     "sm_count": (1, 4096),
@@ -45,8 +47,12 @@ _FLOATS: dict[str, tuple[float, float]] = {
 """Smallest and largest value that some GPU of the last or the next ten years might have."""
 
 _TEXTS = ("name", "description", "arch")
-_KEYS = (*_TEXTS, *_INTEGERS, *_FLOATS, "peak_tensor", "capability")
-_FIX = "correct the target file; its keys and units are those of wpk.targets.target.Target"
+_KEYS = (*_TEXTS, "capability", *_INTEGERS, *_FLOATS, "peak_tensor", "sources")
+_LONGEST = {"name": 200, "description": 200, "arch": 200, "sources": 1000}
+_FIX = (
+    "correct the target file; docs/targets.md has its keys and units, and wpk targets h200 --json "
+    "prints a whole one"
+)
 
 
 def load_target(path: Path) -> Target:
@@ -67,6 +73,25 @@ def load_target(path: Path) -> Target:
     target = Target(**values)
     _check_together(target, path)
     return target
+
+
+def named_target(name: str) -> Target:
+    """The target that a user names: by its name, its ``sm_XY``, or a target file.
+
+    Raises:
+        TargetError: There is none, or the file does not describe one.
+    """
+    return load_target(Path(name)) if name.endswith(_SUFFIXES) else find_target(name)
+
+
+def as_file(target: Target) -> dict[str, Any]:
+    """What a file holds that describes a target wholly: loaded, it gives an equal target."""
+    described = {key: getattr(target, key) for key in _KEYS}
+    return described | {
+        "capability": list(target.capability),
+        "peak_tensor": {str(precision): peak for precision, peak in target.peak_tensor},
+        "sources": dict(target.sources),
+    }
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -91,9 +116,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _checked(path: Path, key: str, value: Any) -> Any:
     if key in _TEXTS:
-        if not isinstance(value, str) or not value or len(value) > 200:
-            raise _refusal(path, f"{key!r} must be a short text, got {value!r}")
-        return value
+        return _text(path, key, value, _LONGEST[key])
+    if key == "sources":
+        return _sources(path, value)
     if key == "peak_tensor":
         return _peaks(path, value)
     if key == "capability":
@@ -103,6 +128,19 @@ def _checked(path: Path, key: str, value: Any) -> Any:
     low, high = _INTEGERS.get(key) or _FLOATS[key]
     allowed = (int,) if key in _INTEGERS else (int, float)
     return _number(path, key, value, allowed, (low, high))
+
+
+def _text(path: Path, key: str, value: Any, longest: int) -> str:
+    if not isinstance(value, str) or not value or len(value) > longest:
+        raise _refusal(path, f"{key!r} must be a text of 1 to {longest} letters, got {value!r}")
+    return value
+
+
+def _sources(path: Path, value: Any) -> dict[str, str]:
+    named = sorted(set(_KEYS) - {"sources"})
+    if not isinstance(value, dict) or not set(value) <= set(named):
+        raise _refusal(path, f"'sources' must be a table over {named}, got {value!r}")
+    return {k: _text(path, f"sources.{k}", v, _LONGEST["sources"]) for k, v in value.items()}
 
 
 def _number(
@@ -136,7 +174,9 @@ def _merge(base: Target | None, given: dict[str, Any], path: Path) -> dict[str, 
     missing = [name for name in required if name not in known and name not in given]
     if missing:
         raise _refusal(path, f"missing keys {', '.join(missing)}, and no 'base' to take them from")
-    sources = dict(known.get("sources", ())) | dict.fromkeys(given, f"target file {path.name}")
+    said = given.get("sources", {})
+    own = dict.fromkeys(set(given) - {"name", "arch", "sources"}, f"target file {path.name}")
+    sources = dict(known.get("sources", ())) | own | said
     return known | given | {"sources": tuple(sorted(sources.items()))}
 
 

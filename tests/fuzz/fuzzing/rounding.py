@@ -33,7 +33,7 @@ SUMMING = (
 """Sums: an error is relative to what is summed, not to the sum. Disturbing what goes in shows it."""
 
 AROUND_ONE = (
-    "Celu", "Cos", "Elu", "Erf", "Gelu", "HardSigmoid", "HardSwish", "LogSoftmax", "Mish",
+    "Acos", "Celu", "Cos", "Elu", "Erf", "Gelu", "HardSigmoid", "HardSwish", "LogSoftmax", "Mish",
     "Selu", "Sigmoid", "Sin", "Softplus", "Swish", "Tanh", "ThresholdedRelu",
 )  # fmt: skip
 """Written with 1 + f(x) or tanh: right to an absolute roundoff."""

@@ -51,7 +51,7 @@ def test_skipped_passes_do_nothing_and_say_so(load):
 def test_unknown_names_are_refused_with_the_known_ones(load):
     with pytest.raises(GraphError, match="no pass is called 'reshape-chain'") as caught:
         run_passes(load(TURNS), [ReshapeChains()], skip={"reshape-chain"})
-    assert caught.value.fix == "the passes are reshape-chains"
+    assert caught.value.fix == "did you mean 'reshape-chains'? there is only reshape-chains"
 
 
 def test_names_of_other_groups_may_be_skipped(load):

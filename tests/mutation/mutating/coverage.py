@@ -69,7 +69,7 @@ COVERED = (
         (
             ("tests/plan",),
             ("tests/fuzz/test_plans.py",),
-            ("tests/engine", "tests/bench", "tests/search/loop"),
+            ("tests/engine", "tests/trial_bench", "tests/search/loop"),
         ),
     ),
     Covered(
@@ -88,7 +88,7 @@ COVERED = (
         (
             ("tests/problems",),
             ("tests/plan/test_problem_checks.py", "tests/plan/test_order.py", "tests/performance"),
-            ("tests/libraries", "tests/bench", "tests/checks/test_prepared.py"),
+            ("tests/libraries", "tests/trial_bench", "tests/checks/test_prepared.py"),
         ),
     ),
     Covered(

@@ -22,6 +22,7 @@ from wpk.plan.measurement import (
 )
 from wpk.plan.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
+from wpk.report.blocks import plain_text
 from wpk.report.plans.contest import (
     candidate_words,
     contest_sentences,
@@ -58,7 +59,7 @@ def half(bundle: PlanBundle) -> Plan:
 
 def test_a_measured_operator_shows_median_and_noise(half: Plan) -> None:
     count = len(half.steps)
-    for text in (summary(half), markdown_text(gather(half)), html_page(gather(half))):
+    for text in (plain_text(*summary(half)), markdown_text(gather(half)), html_page(gather(half))):
         assert "7.12 ±1.4%" in text
         assert f"1 of {count} operators, each alone, cold" in text
     assert "64 candidates were tried, of which 5 failed" in html_page(gather(half))
@@ -71,7 +72,7 @@ def test_the_whole_engine_stands_beside_the_others(bundle: PlanBundle, chosen: s
         (EngineVariant("models", 1.1e-4, 1e-4, 1.2e-4, 0, 3), mixed), chosen
     )
     plan = replace(bundle.plan, measurement=measurement)
-    for text in (summary(plan), markdown_text(gather(plan)), html_page(gather(plan))):
+    for text in (plain_text(*summary(plan)), markdown_text(gather(plan)), html_page(gather(plan))):
         assert "100.00 µs" in text
         assert f"{chosen} was chosen" in text
 
@@ -81,7 +82,7 @@ def test_every_form_shows_who_took_part_and_why_it_ended_so(
 ) -> None:
     markdown = markdown_text(measured_facts).replace("\\", "")
     page = html.unescape(html_page(measured_facts))
-    for text in (summary(measured.plan), markdown, page):
+    for text in (plain_text(*summary(measured.plan)), markdown, page):
         for operator in measured_facts.operators:
             assert operator.measurement is not None
             assert operator.why in text or operator.why[1:] in text
@@ -115,7 +116,7 @@ def test_a_library_step_has_no_launches_registers_or_source(
     measured: PlanBundle, measured_facts: ReportFacts
 ) -> None:
     (operator,) = (each for each in measured_facts.operators if not each.launches)
-    lines = summary(measured.plan).splitlines()
+    lines = plain_text(*summary(measured.plan)).splitlines()
     line = next(each for each in lines if each.startswith(operator.name))
     assert line.split().count(DASH) == 6  # estimate, registers, shared, runs, source, CPU
     assert operator.launches == ()
@@ -169,10 +170,10 @@ def test_hostile_words_of_a_measurement_stay_text(measured: PlanBundle) -> None:
     plan = replace(measured.plan, steps=(step, *rest))
     facts = gather(plan)
     assert html_page(facts).count("<script>") == 1
-    assert "\x1b" not in html_page(facts) + summary(plan) + markdown_text(facts)
+    assert "\x1b" not in html_page(facts) + plain_text(*summary(plan)) + markdown_text(facts)
 
 
 def test_a_plan_that_was_not_measured_claims_nothing(bundle: PlanBundle) -> None:
-    assert "measured µs" not in summary(bundle.plan)
+    assert "measured µs" not in plain_text(*summary(bundle.plan))
     assert "±" not in markdown_text(gather(bundle.plan))
     assert "Measured" not in html_page(gather(bundle.plan))

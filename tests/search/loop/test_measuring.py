@@ -70,8 +70,8 @@ def test_a_searcher_by_name_needs_the_gpu(here: Callable[..., None]) -> None:
 @pytest.mark.parametrize(
     ("search", "effort", "budget", "what"),
     [
-        ("gentic", 1, None, "no searcher 'gentic'"),
-        ("auto", 4, None, "effort 4"),
+        ("gentic", 1, None, "search is 'gentic'"),
+        ("auto", 4, None, "effort is 4"),
         ("auto", 1, "soon", "'soon' is no budget"),
     ],
 )

@@ -14,9 +14,6 @@ from support.devices.gpus import H200
 
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook, with_evidence
-from wpk.bench.cases import Case, Cases
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.offers import Offers
 from wpk.build import CompilePool, KernelCache
 from wpk.device import MemoryRange
 from wpk.dtypes import Precision
@@ -44,6 +41,9 @@ from wpk.search.models.model_search import search_model
 from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target
 from wpk.trial import Regime
+from wpk.trial_bench.cases import Case, Cases
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.offers import Offers
 
 TARGET = find_target("h200")
 EFFORT = Effort(trials=3, patience=10, finalists=2, rounds=1, seconds=None, library=2)

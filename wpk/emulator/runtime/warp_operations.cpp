@@ -4,6 +4,11 @@
 
 #include "state.h"
 
+WPK_API float rsqrtf(float value) noexcept
+{
+    return 1.0f / sqrtf(value);
+}
+
 namespace wpk::emulator
 {
 

@@ -5,7 +5,6 @@ from math import ceil
 
 import onnx_graphsurgeon as gs
 
-from wpk.dtypes import DType
 from wpk.lowering.anchors.base import (
     AnchorRule,
     AnchorShape,
@@ -28,7 +27,7 @@ class PoolingRule(AnchorRule):
     def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
         x = only_view(inputs[0], "the input")
-        if x.dtype in (DType.INT32, DType.INT64):
+        if x.dtype.is_integer and x.dtype.bytes > 2:
             raise RefusedError(f"{node.op} of {x.dtype} tensors")
         if len(node.outputs) > 1 and node.outputs[1].name:
             raise RefusedError("MaxPool with indices as second output")

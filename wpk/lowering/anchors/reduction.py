@@ -39,7 +39,7 @@ _KINDS: dict[str, tuple[ReduceKind, str | None, str | None]] = {
 }
 OPERATORS = tuple(_KINDS)
 _ORDERING = ("ReduceMax", "ReduceMin")
-_BYTES = (DType.INT8, DType.UINT8, DType.BOOL)
+_NARROW = (DType.INT8, DType.UINT8, DType.INT16, DType.UINT16, DType.BOOL)
 """Types of which fp32 holds every number."""
 
 _MAX_OUTER, _MAX_INNER = 4, 3
@@ -51,7 +51,7 @@ class ReductionRule(AnchorRule):
     def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
         x = computation(inputs[0], "a reduction")
-        if not x.dtype.is_float and not (node.op in _ORDERING and x.dtype in _BYTES):
+        if not x.dtype.is_float and not (node.op in _ORDERING and x.dtype in _NARROW):
             raise RefusedError(f"{node.op} of {x.dtype} tensors")
         axes, keep = _axes(node, inputs, len(x.shape), context)
         if 0 in axes and x.leading.free:

@@ -2,13 +2,14 @@
 
 from wpk.plan import Ratio
 from wpk.problems.signs import TIMES
+from wpk.report.blocks import Block, Table
 from wpk.report.plans.compare import ESTIMATED, MEASURED, Pair, PlanComparison, Side
-from wpk.report.text import format_table, visible
+from wpk.report.text import visible
 
 _NAME, _WORK = 28, 36
 
 
-def compare_text(comparison: PlanComparison, first: str, second: str) -> str:
+def compare_text(comparison: PlanComparison, first: str, second: str) -> list[Block]:
     """Return tables of what differs, of the operators, and of the sums.
 
     Args:
@@ -18,16 +19,16 @@ def compare_text(comparison: PlanComparison, first: str, second: str) -> str:
     """
     differences = [[each.what, each.first, each.second] for each in comparison.differences]
     head = f"A  {visible(first)}\nB  {visible(second)}\nof {visible(comparison.model)}"
-    parts = [head]
+    parts: list[Block] = [head]
     if differences:
-        parts.append(format_table(["differs", "A", "B"], differences))
-    parts += [_operators(comparison), _sums(comparison), _words(comparison)]
-    return "\n\n".join(parts)
+        parts.append(Table(["differs", "A", "B"], differences))
+    return [*parts, _operators(comparison), _sums(comparison), _words(comparison)]
 
 
-def _operators(comparison: PlanComparison) -> str:
+def _operators(comparison: PlanComparison) -> Block:
     header = ["operator", "computes", "A", "B", "A µs", "B µs", "bound µs", "B is", "by"]
-    return format_table(header, [_row(pair) for pair in comparison.pairs])
+    rows = [_row(pair) for pair in comparison.pairs]
+    return Table(header, rows, ("bound µs", "by", "computes", "A", "B"))
 
 
 def _row(pair: Pair) -> list[object]:
@@ -67,7 +68,7 @@ def _speed_words(ratio: Ratio) -> str:
     return f"{ratio.median:.2f}{TIMES} as fast{band}"
 
 
-def _sums(comparison: PlanComparison) -> str:
+def _sums(comparison: PlanComparison) -> Block:
     rows: list[list[object]] = [
         [
             f"{total.pairs} operators, {total.kind}",
@@ -83,7 +84,7 @@ def _sums(comparison: PlanComparison) -> str:
         "not measured" if each is None else f"{each * 1e6:.2f}"
         for each in (engine.first, engine.second)
     ]
-    return format_table(["sum", "A µs", "B µs", "B is"], [*rows, ["whole engine", *times, speedup]])
+    return Table(["sum", "A µs", "B µs", "B is"], [*rows, ["whole engine", *times, speedup]])
 
 
 def _words(comparison: PlanComparison) -> str:

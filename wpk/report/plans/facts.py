@@ -116,6 +116,16 @@ class OperatorFacts:
         return self.estimate_us or 0.0
 
     @property
+    def of_peak(self) -> float:
+        """The part of its time that nothing can beat: how much is used of what limits it."""
+        return min(1.0, self.bound_us / self.time_us) if self.time_us > 0 else 0.0
+
+    @property
+    def headroom_us(self) -> float:
+        """The time beyond the bound."""
+        return max(0.0, self.time_us - self.bound_us)
+
+    @property
     def registers(self) -> int:
         """Most registers of a thread in any launch."""
         return max((launch.registers for launch in self.launches), default=0)

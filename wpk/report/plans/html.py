@@ -12,6 +12,7 @@ from wpk.report.plans.page.memory import memory_section
 from wpk.report.plans.page.operators import operators_section
 from wpk.report.plans.page.overview import (
     checks_section,
+    first_look,
     header,
     origin_section,
     precision_section,
@@ -42,13 +43,14 @@ def html_page(facts: ReportFacts) -> str:
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{facts.model} → {facts.target} {facts.precision.asked}"),
         tag("style", style),
-        tag("noscript", tag("style", "tr[hidden]{display:table-row}")),
+        tag("noscript", tag("style", "tr[hidden]{display:table-row}.filter{display:none}")),
     )
     main = tag(
         "main",
         tiles(facts),
         measured_section(facts) if facts.is_measured else "",
         shares(facts),
+        first_look(facts),
         operators_section(facts),
         graph_section(facts),
         search_section(facts),

@@ -7,6 +7,7 @@ from wpk.problems.signs import DASH
 from wpk.report.plans.check_words import outcome_word, remarks
 from wpk.report.plans.facts import OperatorFacts, ReportFacts
 from wpk.report.plans.measured import (
+    chain_words,
     estimate_cell,
     estimate_words,
     measured_cell,
@@ -17,14 +18,19 @@ from wpk.report.plans.precision import precision_sentences
 from wpk.report.plans.words import listed
 from wpk.report.text import byte_size, visible
 
-_MARKS = re.compile(r"([\\`*_{}\[\]<>()#+|~!&-])")
+_MARKS = re.compile(
+    r"[\\`*\[\]<>|~]"  # these are markup wherever they stand
+    r"|(?<!\w)_|_(?!\w)"  # at the edge of a word
+    r"|&(?=#|\w+;)"  # before what would be an entity
+    r"|^(?=[-+#>=])"  # at the start, where a list, a heading or a quotation begins
+)
 _DIGEST = 12
 
 
 def markdown_text(facts: ReportFacts) -> str:
     """Return the report: sums, operators, search, passes, checks."""
     blocks = [
-        f"# {_plain(facts.model)} → {_plain(facts.target)}, {facts.precision.asked}",
+        f"# {plain(facts.model)} → {plain(facts.target)}, {facts.precision.asked}",
         _sums(facts),
         "## Operators",
         "Times in µs: the bound is what nothing can beat, the estimate is predicted, not measured.",
@@ -40,9 +46,9 @@ def markdown_text(facts: ReportFacts) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def _plain(content: str) -> str:
+def plain(content: str) -> str:
     """Text in which nothing is markup."""
-    return _MARKS.sub(r"\\\1", visible(content, 200))
+    return _MARKS.sub(r"\\\g<0>", visible(content, 200))
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -56,7 +62,7 @@ def _sums(facts: ReportFacts) -> str:
     lines = [
         (
             f"{len(facts.nodes)} ONNX nodes became {len(facts.operators)} operators in "
-            f"{facts.launches} launches{library}; at most {facts.chain} follow each other."
+            f"{facts.launches} launches{library}{chain_words(facts)}."
         ),
         (
             f"Bound {facts.bound_us:.2f} µs, sum of estimates {facts.estimate_us:.2f} µs "
@@ -69,7 +75,7 @@ def _sums(facts: ReportFacts) -> str:
         ),
         *precision_sentences(facts.precision),
     ]
-    return "\n".join(f"- {_plain(line)}" for line in lines)
+    return "\n".join(f"- {plain(line)}" for line in lines)
 
 
 def _operators(operators: Sequence[OperatorFacts]) -> str:
@@ -83,7 +89,7 @@ def _measured(facts: ReportFacts) -> list[str]:
     return [
         block
         for title, header, rows in measured_tables(facts)
-        for block in (f"## {title}", _table(header, [[*map(_plain, row)] for row in rows]))
+        for block in (f"## {title}", _table(header, [[*map(plain, row)] for row in rows]))
     ]
 
 
@@ -93,10 +99,10 @@ def _row(operator: OperatorFacts) -> list[object]:
         for launch in operator.launches
     ]
     return [
-        _plain(operator.name),
-        _plain(operator.work),
-        _plain(listed(operator.nodes)),
-        _plain(f"{operator.title}: {operator.schedule}"),
+        plain(operator.name),
+        plain(operator.work),
+        plain(listed(operator.nodes)),
+        plain(f"{operator.title}: {operator.schedule}"),
         f"{operator.bound_us:.2f}",
         estimate_cell(operator),
         measured_cell(operator) or "no",
@@ -113,11 +119,11 @@ def _row(operator: OperatorFacts) -> list[object]:
 def _search(facts: ReportFacts) -> str:
     rows = [
         [
-            _plain(problem.work),
+            plain(problem.work),
             len(problem.operators),
-            _plain(funnel.template),
+            plain(funnel.template),
             *(
-                [_plain(f"refused: {funnel.refusal}"), "", "", ""]
+                [plain(f"refused: {funnel.refusal}"), "", "", ""]
                 if funnel.refusal
                 else [funnel.space, funnel.legal, funnel.kept, funnel.compiled]
             ),
@@ -137,7 +143,7 @@ def _passes(facts: ReportFacts) -> str:
         reasons = dict.fromkeys(refusal.reason for refusal in each.refusals)
         left = f"{len(each.refusals)}: {'; '.join(reasons)}" if each.refusals else ""
         done = "skipped" if each.skipped else each.rewritten
-        rows.append([_plain(each.name), done, _plain(left)])
+        rows.append([plain(each.name), done, plain(left)])
     return _table(("pass", "rewrites", "left alone"), rows)
 
 
@@ -145,8 +151,8 @@ def _checks(facts: ReportFacts) -> list[str]:
     if not facts.checks:
         return ["Not checked as a whole."]
     rows = [
-        [outcome_word(check.outcome), _plain(check.name), _plain(check.detail)]
+        [outcome_word(check.outcome), plain(check.name), plain(check.detail)]
         for check in facts.checks
     ]
-    said = [_plain(f"{each}.".capitalize()) for each in remarks(facts.check_mode, facts.checks)]
+    said = [plain(f"{each}.".capitalize()) for each in remarks(facts.check_mode, facts.checks)]
     return [*said, _table(("", "check", "numbers"), rows)]

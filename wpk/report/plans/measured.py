@@ -17,7 +17,7 @@ from wpk.report.plans.facts import OperatorFacts, ReportFacts
 
 _MOST_POINTS = 6
 
-Table = tuple[str, tuple[str, ...], list[list[str]]]
+TitledRows = tuple[str, tuple[str, ...], list[list[str]]]
 """Title, columns and rows."""
 
 VARIANTS = ("engine", "median µs", "over library", "library steps", "generated steps", "")
@@ -38,7 +38,12 @@ def estimate_words(facts: ReportFacts) -> str:
 
 def chain_words(facts: ReportFacts) -> str:
     """Say how many operators follow each other if others run beside them; the text begins with a semicolon."""
-    return f"; {facts.chain} follow each other" if facts.chain < len(facts.operators) else ""
+    parallel = facts.chain < len(facts.operators)
+    return (
+        f"; at most {facts.chain} wait for each other, the others run beside them"
+        if parallel
+        else ""
+    )
 
 
 def measured_cell(operator: OperatorFacts) -> str:
@@ -54,6 +59,16 @@ def measured_sum(facts: ReportFacts) -> tuple[str, str]:
     total = sum(each.median_seconds for each in measured) * 1e6
     count = f"{len(measured)} of {len(facts.operators)} operators"
     return f"{total:.2f} µs", f"{count}, each alone, {regimes}"
+
+
+def throughput(facts: ReportFacts) -> tuple[str, str]:
+    """Return inferences in a second, one after another, and what they are reckoned from."""
+    seconds, source = (facts.estimate_us or 0.0) * 1e-6, "estimate: operators one after another"
+    if facts.measurement is not None:
+        seconds, source = facts.measurement.median_seconds, "measured whole engine"
+    if seconds <= 0:
+        return DASH, "unknown"
+    return f"{1 / seconds:,.0f}/s", f"inferences one after another, by the {source}"
 
 
 def measured_lines(facts: ReportFacts) -> list[str]:
@@ -116,7 +131,7 @@ def over_library_words(operator: OperatorFacts) -> str:
     return DASH if operator.over_library is None else ratio_words(operator.over_library)
 
 
-def measured_tables(facts: ReportFacts) -> list[Table]:
+def measured_tables(facts: ReportFacts) -> list[TitledRows]:
     """Return title, columns and rows of everything that was measured; nothing without measuring."""
     problems = [(p.work, p.measurement) for p in facts.problems if p.measurement is not None]
     tables = [
@@ -168,7 +183,7 @@ def _outcome_row(operator: OperatorFacts, measured: Measurement) -> list[str]:
 
 def _search_tables(
     problems: Sequence[tuple[str, Measurement]],
-) -> list[Table]:
+) -> list[TitledRows]:
     """Return how the search of each problem went, and what was known before it."""
     return [
         (

@@ -3,6 +3,7 @@
 from wpk.errors import EngineError
 from wpk.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
+from wpk.report.blocks import Block, Facts, Table
 from wpk.report.plans.check_words import mode_words, outcome_word, remarks
 from wpk.report.plans.facts import OperatorFacts, ProblemFacts, ReportFacts
 from wpk.report.plans.gather import gather
@@ -15,33 +16,64 @@ from wpk.report.plans.measured import (
     measured_tables,
 )
 from wpk.report.plans.precision import precision_sentences
-from wpk.report.text import byte_size, format_table, visible
+from wpk.report.text import byte_size, visible
 
 _DIGEST = 12
 _NAME = 32
 _WORK = 44
 _CELL = 200
+_LONGEST_SHOWN = 8
+"""Operators in the short summary: of most networks, half of the time."""
 
 
-def summary(plan: Plan) -> str:
+def summary(plan: Plan) -> list[Block]:
     """Say what was chosen, operator by operator, how each space was narrowed, and the sums."""
     facts = gather(plan)
-    return "\n\n".join((_operators(facts), _search(facts), *_measured(facts), _sums(facts)))
+    return [_operators(facts), _search(facts), *_measured(facts), _sums(facts)]
 
 
-def _operators(facts: ReportFacts) -> str:
+def short_summary(plan: Plan) -> list[Block]:
+    """Say what takes the time, and the sums."""
+    facts = gather(plan)
+    return [_longest(facts), _sums(facts)]
+
+
+def _longest(facts: ReportFacts) -> Block:
+    """The operators that take the most time, as measured or else as estimated."""
+    times = "measured" if facts.measured_operators else "estimate"
+    longest = sorted(facts.operators, key=lambda each: -each.time_us)[:_LONGEST_SHOWN]
+    rows = [
+        [
+            visible(each.name, _NAME),
+            visible(each.work, _WORK),
+            each.title,
+            f"{each.time_us:.2f}",
+            f"{each.share:.0%}",
+            f"{each.bound_us:.2f}",
+            each.state,
+        ]
+        for each in longest
+    ]
+    others = len(facts.operators) - len(longest)
+    title = f"where the time goes ({others} shorter operators: wpk inspect PLAN)" if others else ""
+    header = ["operator", "computes", "kernel", f"{times} µs", "share", "bound µs", "check"]
+    return Table(header, rows, ("kernel", "bound µs"), title)
+
+
+def _operators(facts: ReportFacts) -> Block:
     header = ["operator", "computes", "schedule", "bound µs", "estimate µs"]
     header += ["measured µs"] if facts.measured_operators else []
-    header += ["regs", "shared", "runs", "check", "source: cubin", "= CPU"]
+    header += ["registers", "shared", "launches", "check", "source", "same on CPU"]
     rows = [_row(operator, measured=bool(facts.measured_operators)) for operator in facts.operators]
-    return format_table(header, rows)
+    secondary = ("source", "same on CPU", "launches", "registers", "shared", "schedule", "bound µs")
+    return Table(header, rows, secondary, "operators, in the order of their execution")
 
 
-def _measured(facts: ReportFacts) -> list[str]:
+def _measured(facts: ReportFacts) -> list[Block]:
     """Whole engines, candidates, outcomes and searches; nothing without measuring."""
     return [
-        format_table(header, [[visible(cell, _CELL) for cell in row] for row in rows])
-        for _, header, rows in measured_tables(facts)
+        Table(header, [[visible(cell, _CELL) for cell in row] for row in rows], (), title.lower())
+        for title, header, rows in measured_tables(facts)
     ]
 
 
@@ -70,9 +102,11 @@ def _row(operator: OperatorFacts, *, measured: bool) -> list[object]:
     ]
 
 
-def _search(facts: ReportFacts) -> str:
+def _search(facts: ReportFacts) -> Block:
     header = ["problem", "operators", "templates", "space", "legal", "kept", "compiled"]
-    return format_table(header, [_problem(problem) for problem in facts.problems])
+    rows = [_problem(problem) for problem in facts.problems]
+    title = "schedules of each problem: all, legal, kept by the models, compiled (* chosen)"
+    return Table(header, rows, ("space", "kept", "compiled", "legal"), title)
 
 
 def _problem(problem: ProblemFacts) -> list[object]:
@@ -89,58 +123,66 @@ def _problem(problem: ProblemFacts) -> list[object]:
     ]
 
 
-def _sums(facts: ReportFacts) -> str:
+def _sums(facts: ReportFacts) -> Block:
     memory = facts.memory
     free = ", ".join(f"{visible(n)} (tuned at {size})" for n, size in facts.free.items())
     legal, compiled = facts.legal_and_compiled
     library = f", {facts.library_steps} library steps" if facts.library_steps else ""
     lines = [
-        f"model      {visible(facts.model)}, opset {facts.opset}, {len(facts.nodes)} nodes",
-        f"target     {visible(facts.target)} ({facts.arch}), {facts.precision.asked}",
-        *([f"free       {free}"] if free else []),
-        f"operators  {len(facts.operators)}, {facts.launches} kernel launches{library}{chain_words(facts)}",
+        ("model", f"{visible(facts.model)}, opset {facts.opset}, {len(facts.nodes)} nodes"),
+        ("target", f"{visible(facts.target)} ({facts.arch}), {facts.precision.asked}"),
+        *([("free", free)] if free else []),
         (
-            f"time       bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
-            f"{facts.estimate_us:.2f} µs ({estimate_words(facts)})"
-        ),
-        *(f"time       {visible(line)}" for line in measured_lines(facts)),
-        (
-            f"memory     weights {byte_size(memory.weight_bytes)}, activations "
-            f"{byte_size(memory.arena_bytes)} (no plan can need less than "
-            f"{byte_size(memory.peak_bytes)})"
+            "operators",
+            f"{len(facts.operators)}, {facts.launches} kernel launches{library}{chain_words(facts)}",
         ),
         (
-            f"search     {len(facts.problems)} problems, {legal} legal schedules, {compiled} "
-            "compiled (* the template that was chosen)"
+            "time",
+            (
+                f"bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
+                f"{facts.estimate_us:.2f} µs ({estimate_words(facts)})"
+            ),
         ),
-        *(f"precision  {visible(sentence)}" for sentence in precision_sentences(facts.precision)),
+        *(("time", line) for line in measured_lines(facts)),
+        (
+            "memory",
+            (
+                f"weights {byte_size(memory.weight_bytes)}, activations "
+                f"{byte_size(memory.arena_bytes)} (no plan can need less than "
+                f"{byte_size(memory.peak_bytes)})"
+            ),
+        ),
+        (
+            "search",
+            f"{len(facts.problems)} distinct problems, {legal} legal schedules, {compiled} compiled",
+        ),
+        *(("precision", sentence) for sentence in precision_sentences(facts.precision)),
         *_spills(facts),
         *_checks(facts),
     ]
-    return "\n".join(lines)
+    return Facts(lines)
 
 
-def _spills(facts: ReportFacts) -> list[str]:
+def _spills(facts: ReportFacts) -> list[tuple[str, str]]:
     spilling = [visible(o.name) for o in facts.operators if o.spill_bytes]
     if not spilling:
         return []
-    return [f"warning    registers spill in {', '.join(spilling)}: no finalist without spills"]
+    words = f"registers spill in {', '.join(spilling)}: none of the best is without spills"
+    return [("warning", words)]
 
 
-def _checks(facts: ReportFacts) -> list[str]:
+def _checks(facts: ReportFacts) -> list[tuple[str, str]]:
     where = f" on {visible(facts.checked_on)}" if facts.checked_on else ""
-    lines = [
-        f"checks     {facts.right_operators} of {len(facts.operators)} operators executed{where} and right"
-    ]
+    count = f"{facts.right_operators} of {len(facts.operators)}"
+    lines = [("checks", f"{count} operators executed{where} and right")]
     if not facts.checks:
         left_out = mode_words(facts.check_mode)
-        return [*lines, f"checks     the whole engine was not compared: {left_out}"]
+        return [*lines, ("checks", f"the whole engine was not compared: {left_out}")]
     lines += [
-        f"checks     {outcome_word(check.outcome):<5}  {visible(check.name)}: "
-        f"{visible(check.detail)}"
+        ("checks", f"{outcome_word(check.outcome)}  {check.name}: {check.detail}")
         for check in facts.checks
     ]
-    return lines + [f"checks     {said}" for said in remarks(facts.check_mode, facts.checks)]
+    return lines + [("checks", said) for said in remarks(facts.check_mode, facts.checks)]
 
 
 def operator_source(bundle: PlanBundle, name: str) -> str:

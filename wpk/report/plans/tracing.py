@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from wpk.plan import Plan
 from wpk.report.plans.words import kind_of_onnx
 
+_FOLDED = "BatchNormalization"
+_PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
+"""A normalisation behind one of these goes into its weights, whoever reads the result."""
+
 
 @dataclass(frozen=True)
 class NodeFacts:
@@ -61,8 +65,12 @@ def _near(plan: Plan, owners: Mapping[str, tuple[int, ...]]) -> Mapping[str, int
     back = [(n.name, n.outputs, n.inputs) for n in reversed(before)]
     until = _walk(back, owners, min, len(plan.steps))
     near = {}
+    makers = {tensor: node.operator for node in before for tensor in node.outputs}
     for node in before:
-        if node.name not in owners and until[node.name] < len(plan.steps):
+        folded = node.operator == _FOLDED and makers.get(next(iter(node.inputs), "")) in _PRODUCTS
+        if node.name not in owners and folded and after[node.name] >= 0:
+            near[node.name] = after[node.name]
+        elif node.name not in owners and until[node.name] < len(plan.steps):
             reader = until[node.name]
             made = (number for number in own if after[node.name] < number < reader)
             near[node.name] = next(made, reader)

@@ -37,9 +37,12 @@ def kind_of_onnx(operator: str) -> str:
 
 
 def schedule_words(schedule: Sequence[tuple[str, int]]) -> str:
-    """Return a schedule's numbers, axes of one thing together: ``block 64×64×32, stages 4``."""
+    """Return a schedule's numbers, axes of one thing together: ``block 64×64×32, stages 4``.
+
+    A 0 stands for something that the kernel could do and does not: it is left out.
+    """
     words = []
-    for name, group in groupby(schedule, key=_stem):
+    for name, group in groupby((each for each in schedule if each[1]), key=_stem):
         words.append(f"{name.replace('_', ' ')} {TIMES.join(str(value) for _, value in group)}")
     return ", ".join(words)
 

@@ -11,9 +11,11 @@ from fuzzing.rounding import BF16
 
 SMOOTH = (
     "Relu", "Sigmoid", "Tanh", "Erf", "Sin", "Cos", "Softplus", "Softsign", "Neg", "Abs", "Identity",
-    "Floor", "Ceil", "Round", "Sign", "Exp", "Mish", "HardSwish",
+    "Floor", "Ceil", "Round", "Sign", "Exp", "Mish", "HardSwish", "Atan", "Asinh", "Sinh", "Cosh",
+    "Tan", "Celu", "ThresholdedRelu",
 )  # fmt: skip
 POSITIVE = ("Log", "Sqrt", "Reciprocal")
+INVERSE = ("Asin", "Acos", "Atanh", "Acosh")
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Mod", "PRelu")
 COMPARISONS = ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal")
 
@@ -31,6 +33,41 @@ def function_of_positive(builder: Builder) -> None:
     if builder.random.random() < 0.9:
         x = positive(builder, x)
     builder.add(one_of(builder, POSITIVE), [x])
+
+
+@move(*INVERSE, weight=0.6)
+def inverse_function(builder: Builder) -> None:
+    """Defined between -1 and 1, or from 1 on."""
+    x, op = floats(builder), one_of(builder, INVERSE)
+    numbers = np.asarray(1.5 if op == "Acosh" else 0.9, x.dtype)
+    if op == "Acosh":
+        inside = builder.add(
+            "Add", [builder.add("Abs", [x], keep=False), builder.constant(numbers)]
+        )
+    else:
+        share = builder.add("Tanh", [x], keep=False)
+        inside = builder.add("Mul", [share, builder.constant(numbers)], keep=False)
+    builder.add(op, [inside])
+
+
+@move("Hardmax", "LpNormalization", "MeanVarianceNormalization", "IsInf", "Xor", weight=0.5)
+def defined_by_others(builder: Builder) -> None:
+    """Operators without a kernel of their own, along the last axis."""
+    x = floats(builder, 2, 3, 4)
+    match one_of(
+        builder, ("Hardmax", "LpNormalization", "MeanVarianceNormalization", "IsInf", "Xor")
+    ):
+        case "MeanVarianceNormalization":
+            builder.add("MeanVarianceNormalization", [x], axes=[x.rank - 1])
+        case "IsInf":
+            truth = builder.add("IsInf", [x], detect_negative=maybe(builder, 0))
+            builder.add("Cast", [truth], to=onnx.TensorProto.FLOAT)
+        case "Xor":
+            zero = builder.constant(np.asarray(0.0, x.dtype))
+            pair = [builder.add(op, [x, zero], keep=False) for op in ("Less", "Greater")]
+            builder.add("Cast", [builder.add("Xor", pair)], to=onnx.TensorProto.FLOAT)
+        case op:
+            builder.add(op, [x])
 
 
 def positive(builder: Builder, x: Value) -> Value:
@@ -108,7 +145,7 @@ def arithmetic(builder: Builder) -> None:
     elif op in ("Div", "Mod") and not (y.constant and builder.random.random() < 0.3):
         y = positive(builder, y)
     pair = [y, x] if builder.random.random() < 0.25 and op not in ("Pow", "Mod", "Div") else [x, y]
-    builder.add(op, pair, fmod=1 if op == "Mod" else None)
+    builder.add(op, pair, fmod=one_of(builder, (0, 1)) if op == "Mod" else None)
 
 
 @move("Sum", "Max", "Min", "Mean", weight=1)

@@ -86,6 +86,17 @@ def integer_input(builder: Builder) -> None:
             builder.add("Where", [truth, x, builder.constant(np.asarray(2, kind))])
 
 
+@move("BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot", weight=0.4)
+def bits(builder: Builder) -> None:
+    """Integers as rows of bits; what a type does not hold is lost."""
+    kind = one_of(builder, (np.uint8, np.uint32, np.uint64))
+    x = builder.input(one_of(builder, [[FREE, 4], [2, 6]]), kind, Range(0, 200))
+    ops = ("BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot")
+    op, other = one_of(builder, ops), builder.constant(np.asarray(5, kind))
+    direction = one_of(builder, ("LEFT", "RIGHT")) if op == "BitShift" else None
+    builder.add(op, [x] if op == "BitwiseNot" else [x, other], direction=direction)
+
+
 @move("Not", "Where", weight=0.6)
 def truth_input(builder: Builder) -> None:
     """A mask that is given."""

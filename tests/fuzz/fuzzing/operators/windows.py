@@ -196,3 +196,16 @@ def resize(builder: Builder) -> None:
     ]
     empty = builder.constant(np.zeros(0, np.float32)) if builder.opset < 13 else None
     builder.add("Resize", [x, roi, empty, builder.ints(sizes)], **attributes)
+
+
+@move("LRN", "LpPool", "GlobalLpPool", weight=0.3)
+def defined_by_pools(builder: Builder) -> None:
+    """Windows over squares."""
+    x = maps(builder, 4)
+    match one_of(builder, ("LRN", "LpPool", "GlobalLpPool")):
+        case "LRN":
+            builder.add("LRN", [x], size=3)
+        case "LpPool":
+            builder.add("LpPool", [x], kernel_shape=[2, 2])
+        case _:
+            builder.add("GlobalLpPool", [x])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from support.plans.spaces import whole_space
 
-from wpk.bench.request import Request
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Matmul
@@ -24,6 +23,7 @@ from wpk.search.store.records import Stage
 from wpk.search.store.store import TuningStore
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status, Trial
+from wpk.trial_bench.request import Request
 
 TARGET = find_target("h200")
 

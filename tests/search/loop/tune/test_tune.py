@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from support.plans.candidates import kernel
 
-from wpk.bench.request import Request
 from wpk.problems import Matmul
 from wpk.search.loop.result import Stop
 from wpk.search.loop.tune import tune
@@ -16,6 +15,7 @@ from wpk.search.store.lookup import look_up
 from wpk.search.store.records import Stage
 from wpk.search.store.summary import summarize
 from wpk.trial import Regime, Status, Trial
+from wpk.trial_bench.request import Request
 
 MakeProduct = Callable[[int, int, int], Matmul]
 MakeBench = Callable[..., Any]

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from support.plans.spaces import whole_space
 
-from wpk.bench.request import Request
 from wpk.candidate import Candidate
 from wpk.problems import Matmul
 from wpk.search.loop.budget import Budget
@@ -23,6 +22,7 @@ from wpk.search.searchers.registry import SEARCHERS
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
+from wpk.trial_bench.request import Request
 
 MakeProduct = Callable[[int, int, int], Matmul]
 MakeBench = Callable[..., Any]

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from support.plans.candidates import library_call
 
-from wpk.bench.request import Request
 from wpk.candidate import GENERATED
 from wpk.problems import Matmul
 from wpk.search.loop.budget import Budget
@@ -15,6 +14,7 @@ from wpk.search.loop.result import Stop
 from wpk.search.loop.task import Rival, Task
 from wpk.search.store.records import Stage
 from wpk.trial import Status, Trial
+from wpk.trial_bench.request import Request
 
 MakeProduct = Callable[[int, int, int], Matmul]
 MakeBench = Callable[..., Any]

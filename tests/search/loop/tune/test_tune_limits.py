@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from support.plans.spaces import whole_space
 
-from wpk.bench.request import Request
 from wpk.problems import Matmul
 from wpk.search.loop.budget import Budget
 from wpk.search.loop.result import Stop
 from wpk.search.loop.tune import in_order, shares
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
+from wpk.trial_bench.request import Request
 
 MakeProduct = Callable[[int, int, int], Matmul]
 MakeBench = Callable[..., Any]

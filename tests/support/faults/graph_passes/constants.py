@@ -33,7 +33,85 @@ _CONDITION = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64 a = {{3}}, in
     y = If(c) <then_branch = one () => (float[2, 6, 6, 6] t) {{ t = Tanh(x) }},
                else_branch = two () => (float[2, 6, 6, 6] u) {{ u = Neg(x) }}> }}"""
 
+_GROUPS = """<ir_version: 10, opset_import: ["" : 21]> g (float[2, 6, 6, 6] x, float[6] s, float[6] b)
+    => (float[2, 6, 6, 6] y) { t = Tanh(x)  y = GroupNormalization <num_groups = 3> (t, s, b) }"""
+
+_NORM = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) {{
+    t = Tanh(x)  y = LpNormalization<axis = 1, p = 1>(t) }}"""
+
+_BETA = f"""{_H} g (float[2, 6] a, float[6, 4] b, float[4] c) => (float[2, 4] y) {{
+    s = Tanh(a)  y = Gemm<beta = 0.5>(s, b, c) }}"""
+
+_CUBIC = """<ir_version: 10, opset_import: ["" : 20]> g (float[2, 6, 6, 6] x)
+    => (float[2, 6, 9, 8] y) <int64[4] sizes = {2, 6, 9, 8}> {
+    t = Tanh(x)  y = Resize<mode = "cubic">(t, , , sizes) }"""
+
+_DEEP = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 4, 5, 6] y) {{
+    t = Tanh(x)  y = MaxPool<kernel_shape = [2, 2, 2], pads = [1, 1, 1, 0, 0, 0]>(t) }}"""
+
+_EINSUM = f"""{_H} g (float[2, 4, 3] x, float[2, 3, 4] w) => (float[2, 4] y) {{
+    t = Tanh(x)  y = Einsum<equation = "bij,bji->bi">(t, w) }}"""
+
+_PARTS = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64[3] sizes = {{2, 0, 4}}> {{
+    a, b, c = Split<axis = 1>(x, sizes)  y = Concat<axis = 1>(c, b, a) }}"""
+
 FAULTS = (
+    BrokenPass(
+        "two inputs of a function change places",
+        "function-bodies",
+        "clean.function_bodies",
+        "zip(body.inputs, node.inputs, strict=True)",
+        "zip(body.inputs, [node.inputs[0], *node.inputs[:0:-1]], strict=True)",
+        _GROUPS,
+    ),
+    BrokenPass(
+        "another norm",
+        "defined-forms",
+        "clean.defined_forms",
+        '{1: "ReduceL1", 2: "ReduceL2"}',
+        '{1: "ReduceL2", 2: "ReduceL1"}',
+        _NORM,
+    ),
+    BrokenPass(
+        "beta is left out",
+        "plain-forms",
+        "clean.plain_forms",
+        "np.array(beta)",
+        "np.array(1.0)",
+        _BETA,
+    ),
+    BrokenPass(
+        "weights from back to front",
+        "resize-parts",
+        "clean.resize_parts",
+        "return _Along(axis, weights, seen == _OUTSIDE)",
+        "return _Along(axis, weights[::-1], seen == _OUTSIDE)",
+        _CUBIC,
+    ),
+    BrokenPass(
+        "padding at the other end",
+        "window-parts",
+        "clean.window_parts",
+        "for side in (0, 1))",
+        "for side in (1, 0))",
+        _DEEP,
+    ),
+    BrokenPass(
+        "letters stay in their order",
+        "einsum-parts",
+        "products.einsum",
+        'turned = self.ordered(x, letters, "".join(groups))',
+        "turned = x",
+        _EINSUM,
+    ),
+    BrokenPass(
+        "a part of some elements is dropped",
+        "empty-tensors",
+        "fold.empty_tensors",
+        "if size]",
+        "if size][::-1]",
+        _PARTS,
+    ),
     BrokenPass(
         "the branch that is not taken",
         "inline-conditionals",
@@ -55,8 +133,8 @@ FAULTS = (
         "what is folded loses its low bits",
         "constant-folding",
         "fold.constant_folding",
-        "[(array, None) for array in results]",
-        "[(array.astype(np.float16).astype(array.dtype), None) for array in results]",
+        "[(a, b, None) for a, b in zip(results, exact, strict=True)]",
+        "[(a.astype(np.float16).astype(a.dtype), b, None) for a, b in zip(results, exact, strict=True)]",
         _SPLIT,
         "w",
     ),

@@ -11,6 +11,7 @@ function sortBy(table, column) {
   const compare = (a, b) => (numeric ? key(a) - key(b) : key(a).localeCompare(key(b)));
   const bodies = [...table.tBodies].sort((a, b) => (ascending ? compare(a, b) : compare(b, a)));
   table.append(...bodies);
+  narrow();
 }
 
 /** Open or close what is inside an operator. */
@@ -32,10 +33,35 @@ function light(element) {
 /** Open the operator that the address names. */
 function openTarget() {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (target?.hidden) {
+    filter.value = "";
+    if (equal) equal.checked = false;
+    narrow();
+    target.scrollIntoView();
+  }
   const button = target?.querySelector(".opener");
   if (button) toggle(button, true);
 }
 
+/** Show the operators that hold all words of the filter, equal ones once if that is asked for. */
+function narrow() {
+  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+  const seen = new Set();
+  let shown = 0;
+  for (const body of table.tBodies) {
+    const repeated = (equal?.checked ?? false) && seen.has(body.dataset.problem);
+    const wanted = !repeated && words.every((word) => body.dataset.words.includes(word));
+    if (wanted) seen.add(body.dataset.problem);
+    body.hidden = !wanted;
+    shown += wanted;
+  }
+  table.classList.toggle("grouped", equal?.checked ?? false);
+  const all = table.tBodies.length;
+  document.getElementById("shown").textContent = shown < all ? ` ${shown} of ${all} shown` : "";
+}
+
+const filter = document.getElementById("filter");
+const equal = document.getElementById("equal");
 const table = document.getElementById("operator-table");
 [...table.tHead.rows[0].cells].forEach((heading, column) => {
   heading.querySelector("button").addEventListener("click", () => sortBy(table, column));
@@ -43,6 +69,8 @@ const table = document.getElementById("operator-table");
 for (const button of table.querySelectorAll(".opener")) {
   button.addEventListener("click", () => toggle(button));
 }
+filter.addEventListener("input", narrow);
+equal?.addEventListener("change", narrow);
 const closest = (event) => event.target.closest?.("[data-ops]");
 document.addEventListener("pointerover", (event) => light(closest(event)));
 document.addEventListener("focusin", (event) => light(closest(event)));

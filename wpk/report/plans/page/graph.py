@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from wpk.report.plans.facts import OperatorFacts, ReportFacts
 from wpk.report.plans.page.lanes import Lane, assign_lanes
+from wpk.report.plans.page.marks import breakable, kind_class
 from wpk.report.plans.page.markup import Html, section, stretched, tag
-from wpk.report.plans.page.operators import kind_class
 from wpk.report.plans.tracing import NodeFacts
 
 _LANE = 9
@@ -19,6 +19,9 @@ _LANE = 9
 _NAME = 44
 """Most characters of a name; the whole one is in the tooltip."""
 
+_NOWHERE = -1
+"""Where `NodeFacts.near` says that nothing reads a node."""
+
 _NodesByOperator = defaultdict[int, list[NodeFacts]]
 
 
@@ -26,49 +29,47 @@ def graph_section(facts: ReportFacts) -> Html:
     """Return rows of nodes before and operator after, with lanes."""
     lanes = assign_lanes([operator.reads for operator in facts.operators])
     count = max((lane.place for lane in lanes), default=0) + 1
-    computed, removed = _by_operator(facts.nodes)
+    nodes = _by_operator(facts.nodes)
     rows = [
-        _row(number, operator, computed[number], removed[number], lanes, count)
+        _row(number, operator, nodes[number], lanes, count)
         for number, operator in enumerate(facts.operators)
     ]
     graph = tag("div", *rows, class_="graph")
-    unread = _unread(removed[-1])
+    unread = _unread(nodes[_NOWHERE])
     return section("graph", "Graph before and after", _legend(facts), graph, unread)
 
 
 def _legend(facts: ReportFacts) -> Html:
     removed = sum(not node.operators for node in facts.nodes)
     words = (
-        f"{len(facts.nodes)} ONNX nodes became {len(facts.operators)} operators. Dashed: removed by "
-        f"the passes ({removed}), shown where their work went; +n: nodes that the passes made. Lines "
-        "carry values from operator to operator. Touch anything to see what belongs together."
+        f"{len(facts.nodes)} ONNX nodes, in the model's order, became {len(facts.operators)} operators. "
+        f"Dashed: removed by the passes ({removed}), shown where their work went; +n: nodes that the passes "
+        "made. Lines carry values from operator to operator. Touch anything to see what belongs together."
     )
     return tag("p", words, class_="legend")
 
 
-def _by_operator(
-    nodes: Sequence[NodeFacts],
-) -> tuple[_NodesByOperator, _NodesByOperator]:
-    computed, removed = _NodesByOperator(list), _NodesByOperator(list)
+def _by_operator(nodes: Sequence[NodeFacts]) -> _NodesByOperator:
+    """The nodes that an operator computes and those whose work went there, in the model's order."""
+    found = _NodesByOperator(list)
     for node in nodes:
-        for number in node.operators:
-            computed[number].append(node)
-        if not node.operators:
-            removed[node.near].append(node)
-    return computed, removed
+        for number in node.operators or (node.near,):
+            found[number].append(node)
+    return found
 
 
 def _row(
     number: int,
     operator: OperatorFacts,
-    computed: Sequence[NodeFacts],
-    removed: Sequence[NodeFacts],
+    nodes: Sequence[NodeFacts],
     lanes: Sequence[Lane],
     count: int,
 ) -> Html:
-    chips = [_chip(node, node.operators, "") for node in computed]
-    chips += [_chip(node, (number,), " removed") for node in removed]
-    made = set(operator.nodes) - {node.name for node in computed}
+    chips = [
+        _chip(node, node.operators, "") if node.operators else _chip(node, (number,), " removed")
+        for node in nodes
+    ]
+    made = set(operator.nodes) - {node.name for node in nodes}
     if made:
         title = ", ".join(sorted(made))
         chips.append(
@@ -76,7 +77,7 @@ def _row(
         )
     after = tag(
         "a",
-        tag("b", operator.name),
+        tag("b", breakable(operator.name)),
         tag("small", operator.work),
         href=f"#operator-{number}",
         class_=f"after {kind_class(operator.kind)}",

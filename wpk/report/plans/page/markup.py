@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from wpk.report.text import visible
 
-_VOID = ("meta", "rect", "path", "line", "circle")
+_VOID = ("meta", "rect", "path", "line", "circle", "wbr", "input")
 
 
 class Html(str):

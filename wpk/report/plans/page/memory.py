@@ -2,8 +2,8 @@
 
 from wpk.report.plans.facts import ReportFacts
 from wpk.report.plans.memory import BlockFacts, MemoryFacts
+from wpk.report.plans.page.marks import kind_class
 from wpk.report.plans.page.markup import Html, section, tag
-from wpk.report.plans.page.operators import kind_class
 from wpk.report.text import byte_size
 
 

@@ -1,19 +1,14 @@
 """The table of operators: a row each with its bar, and what is inside when it is opened."""
 
-import html
-
-from wpk.plan import Check
 from wpk.problems.signs import DASH, TIMES
-from wpk.report.plans.check_words import outcome_word
-from wpk.report.plans.facts import LaunchFacts, OperatorFacts, ReportFacts
+from wpk.report.plans.facts import OperatorFacts, ReportFacts
 from wpk.report.plans.measured import distance_words
 from wpk.report.plans.page.bars import bar, piece
-from wpk.report.plans.page.contest import contest_part
+from wpk.report.plans.page.inside import inside
+from wpk.report.plans.page.marks import breakable, kind_class, source_mark, state_mark
 from wpk.report.plans.page.markup import Html, joined, section, tag
-from wpk.report.text import byte_size, visible_lines
-
-DIGEST = 12
-"""Digits of a digest that are shown."""
+from wpk.report.plans.schedule_words import short_meanings
+from wpk.report.text import byte_size
 
 _ESTIMATE = ("Estimate µs", "number", "Predicted time; not measured")
 _MEASURED = ("Measured µs", "number", "Median of the choice alone; an estimate where it says so")
@@ -22,10 +17,11 @@ _COLUMNS = (
     ("#", "number", "Place in execution order"),
     ("Operator", "text", "Name, and what it computes"),
     ("Bound µs", "number", "Roofline time that nothing can beat"),
+    ("Of peak", "number", "Bound ÷ time: how much is used of what limits it, memory or arithmetic"),
     ("Schedule", "text", "Template or library, and the numbers that were chosen"),
-    ("Regs", "number", "Registers of a thread"),
+    ("Registers", "number", "Registers of a thread"),
     ("Shared", "number", "Shared memory of a block"),
-    ("Runs", "number", "Launches: kernels in sequence"),
+    ("Launches", "number", "Kernels in sequence"),
     ("Check", "text", "Executed alone and compared with a float64 reference"),
     ("Source", "text", "Digest of the kernel's source: of the cubin, and of what the CPU executes"),
 )
@@ -41,14 +37,31 @@ def operators_section(facts: ReportFacts) -> Html:
     ]
     style = "operators measured" if facts.measured_operators else "operators"
     table = tag("table", _head(columns), *bodies, id="operator-table", class_=style)
-    return section("operators", "Operators", _legend(facts), table)
+    return section("operators", "Operators", _legend(facts), _filter(facts), table)
+
+
+def _filter(facts: ReportFacts) -> Html:
+    """What narrows the table: words, and one row for operators that are the same problem."""
+    words = tag(
+        "input",
+        type="search",
+        id="filter",
+        placeholder="name, kind, schedule …",
+        aria_label="Show only operators that hold these words",
+    )
+    box = tag("input", type="checkbox", id="equal")
+    repeated = len(facts.operators) - len(facts.problems)
+    once = tag("label", box, f" equal operators once ({repeated} rows less)") if repeated else ""
+    return tag(
+        "p", tag("label", "Filter ", words), once, tag("output", id="shown"), class_="filter"
+    )
 
 
 def _columns(facts: ReportFacts) -> tuple[tuple[str, str, str], ...]:
     """Label, order and explanation of each column; plans without measuring have fewer."""
     if not facts.measured_operators:
         return (*_COLUMNS[:2], _ESTIMATE, *_COLUMNS[2:])
-    return (*_COLUMNS[:2], _MEASURED, _COLUMNS[2], _LIBRARY, *_COLUMNS[3:])
+    return (*_COLUMNS[:2], _MEASURED, *_COLUMNS[2:4], _LIBRARY, *_COLUMNS[4:])
 
 
 def _longest(operator: OperatorFacts) -> float:
@@ -90,28 +103,47 @@ def _head(columns: tuple[tuple[str, str, str], ...]) -> Html:
 def _body(facts: ReportFacts, number: int, operator: OperatorFacts, longest: float) -> Html:
     detail = tag(
         "tr",
-        tag("td", _inside(facts, operator), colspan=len(_columns(facts))),
+        tag("td", inside(facts, operator), colspan=len(_columns(facts))),
         class_="inside",
         id=f"inside-{number}",
         hidden=True,
     )
-    row = tag("tr", *_cells(number, operator, longest, measured=bool(facts.measured_operators)))
-    return tag("tbody", row, detail, id=f"operator-{number}", data_ops=number)
+    equal = _equal_words(facts, operator)
+    measured = bool(facts.measured_operators)
+    row = tag("tr", *_cells(number, operator, longest, equal, measured=measured))
+    return tag(
+        "tbody",
+        row,
+        detail,
+        id=f"operator-{number}",
+        data_ops=number,
+        data_problem=operator.problem,
+        data_words=f"{operator.name} {operator.kind} {operator.work} {operator.title} {operator.state}".lower(),
+    )
 
 
-def _cells(number: int, operator: OperatorFacts, longest: float, *, measured: bool) -> list[Html]:
+def _cells(
+    number: int, operator: OperatorFacts, longest: float, equal: str, *, measured: bool
+) -> list[Html]:
     distance = tag("small", f"{TIMES}{distance_words(operator)}") if measured else ""
     return [
         _cell("#", number, number),
-        _name_cell(number, operator),
+        _name_cell(number, operator, equal),
         _cell("Time", operator.time_us, _bar(operator, longest, measured=measured)),
         _cell("Bound", operator.bound_us, f"{operator.bound_us:.2f}", distance),
+        _peak_cell(operator),
         *([_library_cell(operator)] if measured else []),
         _schedule_cell(operator),
         *_resource_cells(operator),
         _cell("Check", operator.state, state_mark(operator.state)),
         _cell("Source", "", *(map(source_mark, operator.launches) if operator.launches else DASH)),
     ]
+
+
+def _peak_cell(operator: OperatorFacts) -> Html:
+    """How much is used of what limits the operator."""
+    part = operator.of_peak
+    return _cell("Of peak", part, f"{part:.0%}", tag("small", operator.bound_by))
 
 
 def _library_cell(operator: OperatorFacts) -> Html:
@@ -138,7 +170,7 @@ def _schedule_cell(operator: OperatorFacts) -> Html:
         "Schedule",
         operator.title,
         tag("b", operator.title),
-        tag("small", operator.schedule),
+        tag("small", operator.schedule, title=short_meanings(operator.candidate)),
         tag("small", f"tensor cores: {', '.join(kinds)}") if kinds else "",
     )
 
@@ -160,10 +192,18 @@ def _cell(label: str, sort: str | float, *content: str | int) -> Html:
     return tag("td", *parts, data_label=label, data_value=sort)
 
 
-def _name_cell(number: int, operator: OperatorFacts) -> Html:
+def _equal_words(facts: ReportFacts, operator: OperatorFacts) -> str:
+    """How many operators are the same problem, and their share of the time; empty for one alone."""
+    same = [each for each in facts.operators if each.problem == operator.problem]
+    if len(same) == 1:
+        return ""
+    return f"{TIMES}{len(same)}, together {sum(each.share for each in same):.1%}"
+
+
+def _name_cell(number: int, operator: OperatorFacts, equal: str) -> Html:
     button = tag(
         "button",
-        operator.name,
+        breakable(operator.name),
         type="button",
         class_="opener",
         aria_expanded="false",
@@ -171,8 +211,9 @@ def _name_cell(number: int, operator: OperatorFacts) -> Html:
     )
     dot = tag("span", class_=f"dot {kind_class(operator.kind)}", title=operator.kind)
     work = tag("small", operator.work)
+    same = tag("small", equal, class_="equal") if equal else ""
     heading = tag("span", dot, button, class_="heading")
-    return tag("th", heading, work, scope="row", data_value=operator.name)
+    return tag("th", heading, work, same, scope="row", data_value=operator.name)
 
 
 def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
@@ -194,93 +235,3 @@ def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
         notes.append("estimate")
     words = tag("span", f"{operator.time_us:.2f}", class_="time")
     return joined([bar(*pieces), words, *(tag("small", note) for note in notes)])
-
-
-def state_mark(state: str) -> Html:
-    """Return a check's outcome with its sign."""
-    sign = {"ok": "✓", "WRONG": "✗", "inconclusive": "?"}.get(state, DASH)
-    return tag("span", f"{sign} {state}", class_=f"state {state.lower()}")
-
-
-def source_mark(launch: LaunchFacts) -> Html:
-    """Return the digest of a launch's source, once where cubin and CPU agree."""
-    cubin, cpu = launch.cubin_source[:DIGEST], launch.cpu_source[:DIGEST]
-    if cubin == cpu:
-        title = "one source: the cubin was compiled from it, and the CPU device executes it"
-        return tag("span", tag("code", cubin), " = CPU", class_="digest", title=title)
-    title = "this installation generates another source, and would not execute the plan on the CPU"
-    return tag("span", tag("code", cubin), " ≠ here", class_="digest differs", title=title)
-
-
-def kind_class(kind: str) -> str:
-    """Return the style class of a family."""
-    return f"kind-{kind.replace(' ', '-')}"
-
-
-def check_items(checks: tuple[Check, ...]) -> Html:
-    """Return a list of checks with their numbers."""
-    items = [
-        tag(
-            "li",
-            state_mark(outcome_word(check.outcome)),
-            " ",
-            tag("b", check.name),
-            f": {check.detail}",
-        )
-        for check in checks
-    ]
-    return tag("ul", *items, class_="checks") if items else tag("p", "Not checked.")
-
-
-def _inside(facts: ReportFacts, operator: OperatorFacts) -> Html:
-    nodes = [tag("li", name, class_="chip") for name in operator.nodes]
-    measured = operator.measurement
-    same = facts.problems[operator.problem].operators
-    shared = f" Same problem as {len(same) - 1} other operators." if len(same) > 1 else ""
-    return tag(
-        "div",
-        tag("h3", "ONNX nodes"),
-        tag("ul", *nodes, class_="chips") if nodes else tag("p", "None."),
-        tag("p", operator.note) if operator.note else "",
-        tag("h3", "Reads and writes"),
-        tag("p", f"{', '.join(operator.inputs)} → {', '.join(operator.outputs)}", class_="names"),
-        tag("h3", "Choice"),
-        tag("p", _choice_words(operator) + shared),
-        contest_part(operator, measured) if measured is not None else "",
-        tag("h3", "Checks"),
-        check_items(operator.checks),
-        tag("h3", "Launches"),
-        *(
-            [_launch(facts, launch) for launch in operator.launches]
-            or [tag("p", f"{operator.title} chooses its kernels itself.")]
-        ),
-    )
-
-
-def _choice_words(operator: OperatorFacts) -> str:
-    estimate = operator.estimate_us or 0.0
-    headroom = estimate / operator.bound_us if operator.bound_us > 0 else 0.0
-    score = "" if operator.score is None else f" Score {operator.score:.3f}."
-    words = (
-        f"{operator.title}, {operator.schedule}.{score} The bound is "
-        f"{operator.bound_us:.3f} µs, limited by {operator.bound_by}"
-    )
-    return words + (f"; the estimate is {headroom:.1f} times that." if headroom else ".")
-
-
-def _launch(facts: ReportFacts, launch: LaunchFacts) -> Html:
-    words = (
-        f" grid {launch.grid}, block {launch.block}, {launch.registers} registers, "
-        f"{launch.shared_bytes} B shared"
-    )
-    words += f", {launch.spill_bytes} B spilled" if launch.spill_bytes else ""
-    counts = launch.tensor_core_instructions.items()
-    cores = ", ".join(f"{count} {kind}" for kind, count in counts)
-    words += f", tensor-core instructions: {cores or 'none'}"
-    line = tag("p", tag("code", launch.entry), words, " ", source_mark(launch))
-    source = facts.sources.get(launch.cubin_source)
-    if source is None:
-        return line
-    code = Html(html.escape(visible_lines(source)))
-    unit = tag("details", tag("summary", "Generated CUDA"), tag("pre", tag("code", code)))
-    return joined([line, unit])

@@ -11,14 +11,19 @@ from wpk.report.plans.measured import (
     estimate_words,
     measured_engine,
     measured_sum,
+    throughput,
 )
-from wpk.report.plans.page.markup import Html, section, tag
-from wpk.report.plans.page.operators import check_items, kind_class
+from wpk.report.plans.page.marks import breakable, check_items, kind_class
+from wpk.report.plans.page.markup import Html, section, table_head, tag
 from wpk.report.plans.precision import precision_sentences
 from wpk.report.text import byte_size
 
-SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "checks")
+SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "checks", "origin")
 """Sections of the page by their ids."""
+
+
+_FIRST = 5
+"""Operators that are named as the first to look at."""
 
 
 def header(facts: ReportFacts) -> Html:
@@ -86,6 +91,7 @@ def _time_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
         *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
         *([("Measured", *measured_sum(facts))] if facts.measured_operators else []),
         ("Estimate", f"{facts.estimate_us:.1f} µs", f"sum over operators; {estimate_words(facts)}"),
+        ("Throughput", *throughput(facts)),
         ("Bound", f"{facts.bound_us:.2f} µs", chain),
     ]
 
@@ -105,6 +111,39 @@ def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
         ("Memory", byte_size(memory.arena_bytes), weights),
         ("Searched", f"{legal:,}", f"legal schedules; {compiled:,} compiled"),
     ]
+
+
+def first_look(facts: ReportFacts) -> Html:
+    """Return the problems whose distance from the bound costs most: where there is most to win."""
+    total = sum(each.time_us for each in facts.operators) or 1.0
+    together: dict[int, list[int]] = {}
+    for number, operator in enumerate(facts.operators):
+        together.setdefault(operator.problem, []).append(number)
+    won = {n: sum(facts.operators[i].headroom_us for i in same) for n, same in together.items()}
+    most = sorted(together, key=lambda problem: -won[problem])[:_FIRST]
+    rows = [_first_row(facts, together[each], won[each] / total) for each in most]
+    words = (
+        "What each would save if it took no longer than its bound, which few reach; as a part of the sum of "
+        "all operators' times. Equal operators together."
+    )
+    head = table_head(("Operator", "Time µs", "Bound µs", "Would save", "Limited by"))
+    table = tag("table", head, tag("tbody", *rows), class_="first")
+    return section("first", "Where to look first", tag("p", words, class_="legend"), table)
+
+
+def _first_row(facts: ReportFacts, same: list[int], saved: float) -> Html:
+    each = facts.operators[same[0]]
+    link = tag("a", breakable(each.name), href=f"#operator-{same[0]}")
+    others = tag("small", f" and {len(same) - 1} equal to it") if len(same) > 1 else ""
+    times = [len(same) * us for us in (each.time_us, each.bound_us)]
+    return tag(
+        "tr",
+        tag("th", link, others, scope="row"),
+        *(tag("td", f"{us:.2f}") for us in times),
+        tag("td", f"{saved:.1%}"),
+        tag("td", each.bound_by),
+        data_ops=" ".join(map(str, same)),
+    )
 
 
 def shares(facts: ReportFacts) -> Html:

@@ -5,8 +5,8 @@ from math import log10
 from wpk.plan import Funnel
 from wpk.report.plans.facts import ProblemFacts, ReportFacts
 from wpk.report.plans.page.curves import search_curves
+from wpk.report.plans.page.marks import kind_class
 from wpk.report.plans.page.markup import Html, section, stretched, tag
-from wpk.report.plans.page.operators import kind_class
 
 _STAGES = ("space", "legal", "kept", "compiled")
 
@@ -26,7 +26,9 @@ def search_section(facts: ReportFacts) -> Html:
         )
     style = "cards measured" if facts.measured_operators else "cards"
     deck = tag("div", *cards, class_=style)
-    return section("search", "Search", tag("p", words, class_="legend"), deck)
+    summary = tag("summary", f"{len(cards)} problems, and how the space of each was narrowed")
+    folded = tag("details", summary, deck, open=bool(facts.measured_operators))
+    return section("search", "Search", tag("p", words, class_="legend"), folded)
 
 
 def _card(number: int, problem: ProblemFacts) -> Html:

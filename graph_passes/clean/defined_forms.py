@@ -1,0 +1,168 @@
+"""Write operators that wpk has no kernel for by what ONNX's documentation defines them by.
+
+    Hardmax(x)           ->  first of the elements that equal ReduceMax(x), as 1 among 0
+    LpNormalization(x)   ->  x / ReduceL1(x) or x / ReduceL2(x), 0 where that is 0
+    LRN(x)               ->  x / (bias + alpha * mean of x^2 over neighbouring channels)^beta
+    LpPool(x)            ->  (sum of |x|^p over a window)^(1/p), by AveragePool
+    GlobalLpPool(x)      ->  the same by a reduction
+
+ONNX has no function body for these (`function_bodies`), whose forms here are few nodes that later passes fuse.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.query import Dims, is_float, rank
+
+_LRN_ALPHA = float(np.float32(1e-4))  # the default, as ONNX holds it
+_POOLING = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
+
+
+class DefinedForms(Rule[gs.Node]):
+    """Replace each by its definition."""
+
+    name = "defined-forms"
+    ops: ClassVar = ("Hardmax", "LpNormalization", "LRN", "LpPool", "GlobalLpPool")
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> gs.Node | Refusal:
+        """Match floating point tensors of a known rank."""
+        del graph
+        return refusal(node, _why_not(node)) or node
+
+    def rewrite(self, editor: GraphEditor, match: gs.Node) -> None:
+        """Write the definition."""
+        editor.replace(match.outputs[0], _FORMS[match.op](_Writer(editor, match)))
+
+
+def _why_not(node: gs.Node) -> str | None:
+    x = node.inputs[0]
+    if not is_float(x):
+        return f"'{x.name}' is of type {x.dtype}"
+    for tensor in (x, node.outputs[0]):
+        if rank(tensor) is None:
+            return f"the rank of '{tensor.name}' is not known"
+    if node.op == "LpPool" and node.attrs.get("ceil_mode", 0):
+        return "windows that are cut off are averaged over what is left of them"
+    if node.op == "LRN" and not all(isinstance(n, int) for n in list(x.shape)[1:]):
+        return f"'{x.name}' has shape {x.shape}: all but the batch must be known"
+    axis = node.attrs.get("axis", -1)
+    if node.op == "Hardmax" and not isinstance(x.shape[axis], int):
+        return f"axis {axis} of '{x.name}' is free"
+    return None
+
+
+class _Writer:
+    """Adds the nodes that stand for one node."""
+
+    def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
+        self.editor, self.node, self.x = editor, node, node.inputs[0]
+        self.shape: Dims = list(self.x.shape)
+
+    def add(
+        self, op: str, *inputs: gs.Tensor, shape: Dims | None = None, **attributes: object
+    ) -> gs.Tensor:
+        known = self.shape if shape is None else shape
+        name = f"{self.node.name}_{op}"
+        return self.editor.add(
+            op, list(inputs), like=self.x, shape=known, name=name, attrs=attributes
+        )
+
+    def number(self, value: float) -> gs.Constant:
+        return self.numbers(np.array(value))
+
+    def numbers(self, values: np.ndarray) -> gs.Constant:
+        return self.editor.constant(f"{self.node.name}_constant", values, self.x.dtype)
+
+    def ints(self, values: list[int]) -> gs.Constant:
+        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))
+
+    def reduced(self, op: str, x: gs.Tensor, axes: list[int]) -> gs.Tensor:
+        """Reduce axes, which stay with size 1; before opset 18 the axes are an attribute."""
+        inside = [axis % len(self.shape) for axis in axes]
+        shape: Dims = [1 if i in inside else n for i, n in enumerate(self.shape)]
+        if self.editor.graph.opset < 18:
+            return self.add(op, x, shape=shape, axes=axes)
+        return self.add(op, x, self.ints(axes), shape=shape)
+
+    def compared(self, op: str, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
+        result = self.add(op, a, b)
+        result.dtype = np.dtype(np.bool_)
+        return result
+
+    def power(self, x: gs.Tensor, exponent: float, shape: Dims | None = None) -> gs.Tensor:
+        """A power of numbers that are not negative."""
+        if exponent == 1.0:
+            return x
+        if exponent == 0.5:
+            return self.add("Sqrt", x, shape=shape)
+        return self.add("Pow", x, self.number(exponent), shape=shape)
+
+
+def _hardmax(to: _Writer) -> gs.Tensor:
+    axis = int(to.node.attrs.get("axis", -1)) % len(to.shape)
+    size = to.shape[axis]
+    assert isinstance(size, int)
+    behind = (1,) * (len(to.shape) - axis - 1)
+    places = to.numbers(np.arange(size).reshape(size, *behind))
+    largest = to.compared("Equal", to.x, to.reduced("ReduceMax", to.x, [axis]))
+    candidates = to.add("Where", largest, places, to.number(size))
+    first = to.compared("Equal", places, to.reduced("ReduceMin", candidates, [axis]))
+    return to.add("Where", first, to.number(1.0), to.number(0.0))
+
+
+def _lp_normalization(to: _Writer) -> gs.Tensor:
+    op = {1: "ReduceL1", 2: "ReduceL2"}[int(to.node.attrs.get("p", 2))]
+    norm = to.reduced(op, to.x, [int(to.node.attrs.get("axis", -1))])
+    is_zero = to.editor.add("Equal", [norm, to.number(0.0)], like=norm)
+    is_zero.dtype = np.dtype(np.bool_)
+    return to.add("Where", is_zero, to.number(0.0), to.add("Div", to.x, norm))
+
+
+def _lrn(to: _Writer) -> gs.Tensor:
+    """Channels become the rows of an image, over which windows are averaged; padding counts."""
+    attrs, (batch, channels, *rest) = to.node.attrs, to.shape
+    size = int(attrs["size"])
+    area = int(np.prod([n for n in rest if isinstance(n, int)], dtype=np.int64))
+    image: Dims = [batch, 1, channels, area]
+    assert isinstance(channels, int)
+    squares = to.add("Mul", to.x, to.x)
+    seen = to.add("Reshape", squares, to.ints([0, 1, channels, area]), shape=image)
+    pads = [(size - 1) // 2, 0, size // 2, 0]
+    means = to.add(
+        "AveragePool", seen, shape=image, kernel_shape=[size, 1], pads=pads, count_include_pad=1
+    )
+    back = to.add("Reshape", means, to.ints([0, *(int(n or 1) for n in to.shape[1:])]))
+    scaled = to.add("Mul", back, to.number(float(attrs.get("alpha", _LRN_ALPHA))))
+    base = to.add("Add", scaled, to.number(float(attrs.get("bias", 1.0))))
+    return to.add("Div", to.x, to.power(base, float(attrs.get("beta", 0.75))))
+
+
+def _powers(to: _Writer, p: int) -> gs.Tensor:
+    return to.add("Mul", to.x, to.x) if p == 2 else to.power(to.add("Abs", to.x), float(p))
+
+
+def _lp_pool(to: _Writer) -> gs.Tensor:
+    p, shape = int(to.node.attrs.get("p", 2)), list(to.node.outputs[0].shape)
+    window = {key: to.node.attrs[key] for key in _POOLING if key in to.node.attrs}
+    means = to.add("AveragePool", _powers(to, p), shape=shape, count_include_pad=1, **window)
+    count = float(np.prod(to.node.attrs["kernel_shape"]))
+    return to.power(to.add("Mul", means, to.number(count), shape=shape), 1.0 / p, shape)
+
+
+def _global_lp_pool(to: _Writer) -> gs.Tensor:
+    p, axes = int(to.node.attrs.get("p", 2)), list(range(2, len(to.shape)))
+    total = to.reduced("ReduceSum", _powers(to, p), axes)
+    return to.power(total, 1.0 / p, list(total.shape))
+
+
+_FORMS: dict[str, Callable[[_Writer], gs.Tensor]] = {
+    "Hardmax": _hardmax,
+    "LpNormalization": _lp_normalization,
+    "LRN": _lrn,
+    "LpPool": _lp_pool,
+    "GlobalLpPool": _global_lp_pool,
+}

@@ -1,0 +1,154 @@
+"""Write windows over three axes as windows over two, for which there are kernels.
+
+MaxPool, AveragePool(x)   ->  over height and width, then over depth: both are separable, since an average
+                              divides by a count that is a product of one for each axis
+Conv(x, w)                ->  Conv(x', w'): slices of x, one for each depth of the window, become channels
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.query import Dims, given, rank, static_shape
+
+_LISTS = ("kernel_shape", "strides", "dilations", "pads")
+
+
+class WindowParts(Rule[gs.Node]):
+    """Replace pools and convolutions of five-dimensional tensors."""
+
+    name = "window-parts"
+    ops: ClassVar = ("Conv", "MaxPool", "AveragePool")
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> gs.Node | Refusal | None:
+        """Match windows over three axes of known sizes."""
+        del graph
+        if rank(node.inputs[0]) != 5:
+            return None
+        return refusal(node, _why_not(node)) or node
+
+    def rewrite(self, editor: GraphEditor, match: gs.Node) -> None:
+        """Write the windows over two axes."""
+        parts = _Parts(editor, match)
+        made = parts.convolution() if match.op == "Conv" else parts.pools()
+        editor.replace(match.outputs[0], made)
+
+
+def _why_not(node: gs.Node) -> str | None:
+    x, output = node.inputs[0], node.outputs[0]
+    inner = [*list(x.shape)[1:], *list(output.shape or [None])[1:]]
+    if not all(isinstance(size, int) for size in inner):
+        return f"sizes of '{x.name}' or '{output.name}' are not known"
+    if any(not tensor.is_empty() for tensor in node.outputs[1:]):
+        return "it gives indices, too"
+    if node.op != "Conv":
+        return None
+    if node.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        return "it computes how much it pads"
+    if static_shape(x) is None:
+        return f"the batch of '{x.name}' is free"
+    return None if static_shape(node.inputs[1]) else "the shape of its weights is not known"
+
+
+class _Parts:
+    """Adds the nodes that stand for one node."""
+
+    def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
+        self.editor, self.node, self.x = editor, node, node.inputs[0]
+        self.before: list[Any] = list(self.x.shape)
+        self.behind: list[Any] = list(node.outputs[0].shape)
+
+    def pools(self) -> gs.Tensor:
+        """A pool over height and width, then one over depth."""
+        batch, channels, depth, height, width = self.before
+        *_, deep, high, wide = self.behind
+        images = self._reshaped(self.x, [batch, channels * depth, height, width])
+        flat = self._pooled(images, [batch, channels * depth, high, wide], (1, 2))
+        columns = self._reshaped(flat, [batch, channels, depth, high * wide])
+        pooled = self._pooled(columns, [batch, channels, deep, high * wide], (0,))
+        return self._reshaped(pooled, self.behind)
+
+    def convolution(self) -> gs.Tensor:
+        """A convolution of images, one for each depth of the output."""
+        batch, channels, _, height, width = self.before
+        _, filters, deep, high, wide = self.behind
+        weights = self.node.inputs[1]
+        _, part, taps, *window = static_shape(weights) or []
+        image: Dims = [batch * deep, channels * taps, height, width]
+        images = self._reshaped(self._slices(taps), image)
+        turned = self._transposed(weights, [0, 2, 1, 3, 4])
+        filters_of_images = self._reshaped(turned, [filters, taps * part, *window])
+        inputs = [images, filters_of_images, *([b] if (b := given(self.node, 2)) else [])]
+        attributes = self._attributes((1, 2)) | {"group": self.node.attrs.get("group", 1)}
+        shape: Dims = [batch * deep, filters, high, wide]
+        flat = self._add("Conv", inputs, shape, **attributes)
+        apart = self._reshaped(flat, [batch, deep, filters, high, wide])
+        return self._transposed(apart, [0, 2, 1, 3, 4])
+
+    def _slices(self, taps: int) -> gs.Tensor:
+        """(batch, depth of the output, group, taps and channels of the group)."""
+        batch, channels, depth, height, width = self.before
+        groups, deep = int(self.node.attrs.get("group", 1)), self.behind[2]
+        row = channels // groups * height * width
+        stride, step = (int(self._list(name, 1)[0]) for name in ("strides", "dilations"))
+        turned = self._transposed(self.x, [0, 2, 1, 3, 4])
+        rows = self._reshaped(turned, [batch, depth, groups, row])
+        pads = self._list("pads", 0)
+        if pads[0] or pads[3]:
+            edges = self._ints([0, pads[0], 0, 0, 0, pads[3], 0, 0])
+            rows = self._add("Pad", [rows, edges], [batch, depth + pads[0] + pads[3], groups, row])
+        axis, by = self._ints([1]), self._ints([stride])
+        slices = []
+        for tap in range(taps):
+            first = tap * step
+            bounds = [self._ints([first]), self._ints([first + (deep - 1) * stride + 1])]
+            slices.append(self._add("Slice", [rows, *bounds, axis, by], [batch, deep, groups, row]))
+        return self._add("Concat", slices, [batch, deep, groups, taps * row], axis=3)
+
+    def _list(self, name: str, default: int) -> list[int]:
+        count = 6 if name == "pads" else 3
+        return [int(n) for n in self.node.attrs.get(name, [default] * count)]
+
+    def _attributes(self, axes: tuple[int, ...]) -> dict[str, Any]:
+        """Attributes of a window over these axes, and over a second one that stays as it is."""
+        found = {key: value for key, value in self.node.attrs.items() if key not in _LISTS}
+        found.pop("group", None)
+        kernel = self.node.attrs.get("kernel_shape", list(self.node.inputs[-1].shape)[2:])
+        if self.node.op == "Conv":
+            kernel = list(self.node.inputs[1].shape)[2:]
+        rest = [1] * (2 - len(axes))
+        found["kernel_shape"] = [*(int(kernel[axis]) for axis in axes), *rest]
+        for name in ("strides", "dilations"):
+            if name in self.node.attrs:
+                found[name] = [*(self._list(name, 1)[axis] for axis in axes), *rest]
+        if "pads" in self.node.attrs:
+            pads, none = self._list("pads", 0), [0] * len(rest)
+            begin, end = ([pads[axis + 3 * side] for axis in axes] for side in (0, 1))
+            found["pads"] = [*begin, *none, *end, *none]
+        return found
+
+    def _pooled(self, x: gs.Tensor, shape: Dims, axes: tuple[int, ...]) -> gs.Tensor:
+        return self._add(self.node.op, [x], shape, **self._attributes(axes))
+
+    def _reshaped(self, x: gs.Tensor, shape: Dims) -> gs.Tensor:
+        sizes = [n if isinstance(n, int) else 0 for n in shape]
+        return self._add("Reshape", [x, self._ints(sizes)], shape, like=x)
+
+    def _transposed(self, x: gs.Tensor, perm: list[int]) -> gs.Tensor:
+        return self._add("Transpose", [x], [x.shape[i] for i in perm], like=x, perm=perm)
+
+    def _add(
+        self,
+        op: str,
+        inputs: list[gs.Tensor],
+        shape: Dims,
+        like: gs.Tensor | None = None,
+        **attributes: Any,
+    ) -> gs.Tensor:
+        kind, name = self.x if like is None else like, f"{self.node.name}_{op}"
+        return self.editor.add(op, inputs, like=kind, shape=shape, name=name, attrs=attributes)
+
+    def _ints(self, values: list[int]) -> gs.Constant:
+        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))

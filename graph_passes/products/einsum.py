@@ -1,0 +1,176 @@
+"""Write an Einsum of one or two operands as transposes, a product of matrices and a sum.
+
+    Einsum("bij,bjk->bik", a, b)    ->  MatMul(a, b)
+    Einsum("bhid,bhjd->bhij", q, k) ->  MatMul(q, Transpose(k))
+    Einsum("ij->ji", a)             ->  Transpose(a)
+
+The letters of two operands are put into four groups: those of both and of the result (the batch), those of
+one operand alone (rows, columns), and those that are summed. Each operand becomes (batch, its own,
+summed), and the groups become one axis each.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.kinds import is_floating
+from wpk.graph_passes.core.query import Dims, static_shape
+
+
+@dataclass(frozen=True)
+class _Equation:
+    """An Einsum with its letters.
+
+    Attributes:
+        node: The node.
+        terms: The letters of each operand.
+        result: The letters of the result.
+        sizes: The size of each letter.
+    """
+
+    node: gs.Node
+    terms: list[str]
+    result: str
+    sizes: dict[str, int]
+
+
+class EinsumParts(Rule[_Equation]):
+    """Replace an Einsum whose letters stand at most once in each term."""
+
+    name = "einsum-parts"
+    ops: ClassVar = ("Einsum",)
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Equation | Refusal:
+        """Read the equation."""
+        del graph
+        text = node.attrs["equation"]
+        text = (text.decode() if isinstance(text, bytes) else str(text)).replace(" ", "")
+        left, arrow, right = text.partition("->")
+        terms = left.split(",")
+        if not arrow:
+            letters = sorted(set(left) - {","})
+            right = "".join(letter for letter in letters if left.count(letter) == 1)
+        reason = _why_not(node, terms, right)
+        if reason is not None:
+            return Refusal(node.name, reason)
+        sizes: dict[str, int] = {}
+        for term, tensor in zip(terms, node.inputs, strict=True):
+            for letter, size in zip(term, static_shape(tensor) or [], strict=True):
+                if sizes.setdefault(letter, size) != size:
+                    return Refusal(
+                        node.name, f"letter '{letter}' has sizes {sizes[letter]} and {size}"
+                    )
+        return _Equation(node, terms, right, sizes)
+
+    def rewrite(self, editor: GraphEditor, match: _Equation) -> None:
+        """Write the product, or the sum and the transpose of a single operand."""
+        parts = _Parts(editor, match)
+        operands = [
+            parts.summed(tensor, term, _own_alone(match, place))
+            for place, (term, tensor) in enumerate(zip(match.terms, match.node.inputs, strict=True))
+        ]
+        made, letters = operands[0] if len(operands) == 1 else parts.product(*operands)
+        made = parts.ordered(made, letters, match.result)
+        output = match.node.outputs[0]
+        if made is match.node.inputs[0]:
+            made = editor.add("Identity", [made], like=output)
+        editor.replace(output, made)
+
+
+def _why_not(node: gs.Node, terms: Sequence[str], right: str) -> str | None:
+    if len(terms) != len(node.inputs) or len(terms) > 2:
+        return f"it has {len(node.inputs)} operands"
+    if any("." in term for term in (*terms, right)):
+        return "its equation has an ellipsis"
+    if any(len(set(term)) != len(term) for term in (*terms, right)):
+        return "a letter stands twice in a term: a diagonal"
+    for term, tensor in zip(terms, node.inputs, strict=True):
+        shape = static_shape(tensor)
+        if shape is None or not is_floating(tensor):
+            return f"the shape or type of '{tensor.name}' is not known, or no floating point number"
+        if len(shape) != len(term):
+            return f"'{term}' has {len(term)} letters, '{tensor.name}' has {len(shape)} axes"
+    if not set(right) <= set("".join(terms)):
+        return "its result has a letter that no operand has"
+    return None
+
+
+def _own_alone(equation: _Equation, place: int) -> str:
+    """The letters that only one operand has and that are summed."""
+    others = "".join(t for i, t in enumerate(equation.terms) if i != place) + equation.result
+    return "".join(letter for letter in equation.terms[place] if letter not in others)
+
+
+class _Parts:
+    """Adds the nodes that stand for one Einsum."""
+
+    def __init__(self, editor: GraphEditor, equation: _Equation) -> None:
+        self.editor, self.equation, self.node = editor, equation, equation.node
+
+    def summed(self, x: gs.Tensor, term: str, letters: str) -> tuple[gs.Tensor, str]:
+        """An operand without letters that it sums by itself."""
+        if not letters:
+            return x, term
+        left = "".join(letter for letter in term if letter not in letters)
+        axes = [term.index(letter) for letter in letters]
+        if self.editor.graph.opset < 13:
+            return self._add("ReduceSum", [x], left, axes=axes, keepdims=0), left
+        return self._add("ReduceSum", [x, self._ints(axes)], left, keepdims=0), left
+
+    def product(
+        self, one: tuple[gs.Tensor, str], other: tuple[gs.Tensor, str]
+    ) -> tuple[gs.Tensor, str]:
+        """The product of two operands, and its letters."""
+        (a, left), (b, right) = one, other
+        result = self.equation.result
+        batch = "".join(n for n in result if n in left and n in right)
+        rows = "".join(n for n in result if n in left and n not in right)
+        columns = "".join(n for n in result if n in right and n not in left)
+        inner = "".join(n for n in left if n in right and n not in result)
+        x = self._grouped(a, left, (batch, rows, inner))
+        y = self._grouped(b, right, (batch, inner, columns))
+        sizes = [self._size(group) for group in (batch, rows, columns)]
+        whole = self._shaped("MatMul", [x, y], list(sizes))
+        letters = batch + rows + columns
+        return self._reshaped(whole, self._sizes(letters)), letters
+
+    def ordered(self, x: gs.Tensor, letters: str, wanted: str) -> gs.Tensor:
+        """The same letters in the order of the result."""
+        if letters == wanted:
+            return x
+        perm = [letters.index(letter) for letter in wanted]
+        return self._add("Transpose", [x], wanted, perm=perm)
+
+    def _grouped(self, x: gs.Tensor, letters: str, groups: Sequence[str]) -> gs.Tensor:
+        turned = self.ordered(x, letters, "".join(groups))
+        return self._reshaped(turned, [self._size(group) for group in groups])
+
+    def _reshaped(self, x: gs.Tensor, sizes: list[int]) -> gs.Tensor:
+        if list(x.shape) == sizes:
+            return x
+        return self._shaped("Reshape", [x, self._ints(sizes)], list(sizes))
+
+    def _sizes(self, letters: str) -> list[int]:
+        return [self.equation.sizes[letter] for letter in letters]
+
+    def _size(self, letters: str) -> int:
+        return prod(self._sizes(letters))
+
+    def _add(
+        self, op: str, inputs: list[gs.Tensor], letters: str, **attributes: object
+    ) -> gs.Tensor:
+        return self._shaped(op, inputs, list(self._sizes(letters)), **attributes)
+
+    def _shaped(
+        self, op: str, inputs: list[gs.Tensor], shape: Dims, **attributes: object
+    ) -> gs.Tensor:
+        output, name = self.node.outputs[0], f"{self.node.name}_{op}"
+        return self.editor.add(op, inputs, like=output, shape=shape, name=name, attrs=attributes)
+
+    def _ints(self, values: Sequence[int]) -> gs.Constant:
+        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))

@@ -1,0 +1,77 @@
+"""Models whose references do not fit into memory are refused before the process is ended for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from wpk.assembly.assemble import Setting, assemble
+from wpk.build import CompilePool, KernelCache
+from wpk.dtypes import Precision
+from wpk.errors import EngineError
+from wpk.lowering.model import LoweredModel, lower_model
+from wpk.plan.provenance import Provenance
+from wpk.progress import silent
+from wpk.schedules.registry import TEMPLATES
+from wpk.search.loop.choices import static_choices
+from wpk.search.models.model_search import search_model
+from wpk.targets.registry import find_target
+from wpk.trial_bench import host_memory
+from wpk.trial_bench.cases import make_cases
+
+H200 = find_target("h200")
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[4, 8, 20, 20] x, float[8, 8, 3, 3] w) => (float[4, 8, 10, 10] y)
+{
+    a = Conv<pads = [1, 1, 1, 1]>(x, w)
+    b = Relu(a)
+    c = Conv<pads = [1, 1, 1, 1]>(b, w)
+    d = Add(c, x)
+    y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(d)
+}
+"""
+
+
+@pytest.fixture
+def lowered(tmp_path: Path) -> LoweredModel:
+    model = onnx.parser.parse_model(MODEL)
+    weights = np.random.default_rng(0).standard_normal((8, 8, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    del model.graph.input[1]
+    onnx.save(model, tmp_path / "model.onnx")
+    return lower_model(tmp_path / "model.onnx", {}, Precision.FP32)
+
+
+def test_what_references_take_is_known_before_they_are_computed(
+    lowered: LoweredModel, tmp_path: Path
+) -> None:
+    problems = [operator.problem for operator in lowered.program.operators]
+    with CompilePool(H200.arch, cache=KernelCache(tmp_path), workers=1) as pool:
+        choices = static_choices(search_model(problems, TEMPLATES, H200, pool.compile, silent))
+    setting = Setting(H200, Precision.FP32, Provenance("model.onnx", "", 17, {}, ()))
+    plan = assemble(lowered.program, choices.implementations, choices.kernels, setting).plan
+    cases = make_cases(lowered, plan, seed=0).values()
+    held = {id(array): array.nbytes for case in cases for array in case.memory.values()}
+    for each in (case.result for case in cases if case.result is not None):
+        arrays = (*each.outputs.values(), *each.tolerances.values())
+        held |= {id(array): array.nbytes for array in arrays}
+    taken = sum(held.values())
+    assert 0.95 * taken <= host_memory.reference_bytes(lowered.program) <= 1.2 * taken
+
+
+@pytest.mark.parametrize("free", [0.9, 1.1])
+def test_a_model_that_does_not_fit_is_refused(
+    lowered: LoweredModel, monkeypatch: pytest.MonkeyPatch, free: float
+) -> None:
+    needed = host_memory.SEEDS * host_memory.reference_bytes(lowered.program)
+    monkeypatch.setattr(host_memory, "free_bytes", lambda: int(free * needed))
+    if free > 1:
+        host_memory.require_memory(lowered.program)
+        return
+    with pytest.raises(EngineError, match=r"take 0\.0 GiB of .* and 0\.0 GiB are free") as error:
+        host_memory.require_memory(lowered.program)
+    assert "--shapes" in error.value.fix

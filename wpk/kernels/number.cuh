@@ -1,0 +1,187 @@
+// The numbers that expressions are evaluated in: float, and integers of 64 bits, which wrap around.
+//
+// What fp32 cannot hold exactly is computed in int64 or uint64; a narrower type drops the bits above where a value
+// is brought back into it. What C++ leaves open has a value here: divided by zero is 0, and shifts may be of any width.
+#pragma once
+
+#include <wpk/kernels/scalar.cuh>
+
+namespace wpk
+{
+
+template <class T>
+inline constexpr bool isInteger =
+    isSame<T, int8> || isSame<T, uint8> || isSame<T, int16> || isSame<T, uint16> || isSame<T, int32>
+    || isSame<T, uint32> || isSame<T, int64> || isSame<T, uint64> || isSame<T, bool>;
+
+// An element as a number to compute with. Integers hold integers only.
+template <class Number, class T>
+WPK_DEVICE Number toNumber(T value)
+{
+    if constexpr (isSame<Number, float>)
+    {
+        return toFloat(value);
+    }
+    else
+    {
+        static_assert(isInteger<T>, "integers are computed from integers");
+        return static_cast<Number>(value);
+    }
+}
+
+// A number as an element of storage type T: float as `fromFloat` says, integers by their lowest bits.
+template <class T, class Number>
+WPK_DEVICE T fromNumber(Number value)
+{
+    if constexpr (isSame<Number, float>)
+    {
+        return fromFloat<T>(value);
+    }
+    else if constexpr (isSame<T, bool>)
+    {
+        return value != Number(0);
+    }
+    else
+    {
+        static_assert(isInteger<T>, "integers are stored as integers");
+        return static_cast<T>(value);
+    }
+}
+
+template <class Number>
+WPK_DEVICE Number larger(Number a, Number b)
+{
+    return a > b ? a : b;
+}
+template <class Number>
+WPK_DEVICE Number smaller(Number a, Number b)
+{
+    return a < b ? a : b;
+}
+
+// Signed overflow is undefined in C++, so integers are added and multiplied without their sign.
+WPK_DEVICE float sum(float a, float b)
+{
+    return a + b;
+}
+WPK_DEVICE float difference(float a, float b)
+{
+    return a - b;
+}
+WPK_DEVICE float product(float a, float b)
+{
+    return (a * b);
+}
+template <class Integer>
+WPK_DEVICE Integer sum(Integer a, Integer b)
+{
+    return static_cast<Integer>(static_cast<uint64>(a) + static_cast<uint64>(b));
+}
+template <class Integer>
+WPK_DEVICE Integer difference(Integer a, Integer b)
+{
+    return static_cast<Integer>(static_cast<uint64>(a) - static_cast<uint64>(b));
+}
+template <class Integer>
+WPK_DEVICE Integer product(Integer a, Integer b)
+{
+    return static_cast<Integer>(static_cast<uint64>(a) * static_cast<uint64>(b));
+}
+
+WPK_DEVICE float negative(float a)
+{
+    return -a;
+}
+template <class Integer>
+WPK_DEVICE Integer negative(Integer a)
+{
+    return difference(Integer(0), a);
+}
+
+// Truncated towards zero. The least integer has no quotient by -1 but itself.
+WPK_DEVICE float quotient(float a, float b)
+{
+    return a / b;
+}
+template <class Integer>
+WPK_DEVICE Integer quotient(Integer a, Integer b)
+{
+    if (b == Integer(0))
+        return Integer(0);
+    return static_cast<Integer>(-1) < Integer(0) && b == static_cast<Integer>(-1) ? negative(a) : a / b;
+}
+
+// With the sign of the dividend.
+WPK_DEVICE float remainder(float a, float b)
+{
+    return fmodf(a, b);
+}
+template <class Integer>
+WPK_DEVICE Integer remainder(Integer a, Integer b)
+{
+    return b == Integer(0) ? Integer(0) : difference(a, product(quotient(a, b), b));
+}
+
+// With the sign of the divisor.
+template <class Number>
+WPK_DEVICE Number remainderOfFloor(Number a, Number b)
+{
+    const Number rest = remainder(a, b);
+    return rest != Number(0) && (rest < Number(0)) != (b < Number(0)) ? sum(rest, b) : rest;
+}
+
+template <class Integer>
+WPK_DEVICE bool isNan(Integer)
+{
+    return false;
+}
+
+WPK_DEVICE float magnitude(float a)
+{
+    return fabsf(a);
+}
+template <class Integer>
+WPK_DEVICE Integer magnitude(Integer a)
+{
+    return a < Integer(0) ? negative(a) : a;
+}
+
+WPK_DEVICE float power(float a, float b)
+{
+    return powf(a, b);
+}
+// By squaring; a power below 0 is truncated, so that it is 0 unless the base is 1 or -1.
+template <class Integer>
+WPK_DEVICE Integer power(Integer base, Integer exponent)
+{
+    if (exponent < Integer(0))
+    {
+        if (base == static_cast<Integer>(-1))
+            return (exponent & Integer(1)) != Integer(0) ? base : Integer(1);
+        return base == Integer(1) ? base : Integer(0);
+    }
+    Integer result(1);
+    for (uint64 left = static_cast<uint64>(exponent); left != 0; left >>= 1)
+    {
+        if (left & 1)
+            result = product(result, base);
+        base = product(base, base);
+    }
+    return result;
+}
+
+// Shifts by less than nothing or by 64 and more leave no bit; to the right they leave the sign.
+template <class Integer>
+WPK_DEVICE Integer shiftedLeft(Integer a, Integer by)
+{
+    return static_cast<uint64>(by) >= 64 ? Integer(0) : static_cast<Integer>(static_cast<uint64>(a) << by);
+}
+template <class Integer>
+WPK_DEVICE Integer shiftedRight(Integer a, Integer by)
+{
+    if (static_cast<uint64>(by) >= 64)
+        return a < Integer(0) ? static_cast<Integer>(-1) : Integer(0);
+    return a >> by;
+}
+
+} // namespace wpk

@@ -1,0 +1,66 @@
+"""Rows of the table of targets: what of a GPU follows from its compute capability is filled in here.
+
+What the makers do not publish is said to be assumed, never passed off as read. Peaks are upper
+limits (the bound divides by them): where a datasheet and a measurement differ, the larger stands
+in the table, and `wpk.performance.estimate` knows what share of it is reached.
+"""
+
+from typing import Any
+
+from wpk.dtypes import Precision
+from wpk.targets.limits import LIMITS, SOURCE
+from wpk.targets.target import Target
+
+KIB = 1024
+MIB = 1024 * KIB
+
+VOLTA_PAPER = "Jia et al. 2018, arXiv 1804.06826, table 3.1"
+TURING_PAPER = "Jia et al. 2019, arXiv 1903.07486 (measured on a T4, the same SM)"
+HOPPER_PAPER = "Luo et al. 2024, arXiv 2402.13499, memory latency table"
+
+_DATASHEET = ("description", "sm_count", "clock", "peak_ordinary", "global_bandwidth", "l2_bytes")
+_SECTOR = (
+    "32-byte sectors: smallest piece that L2 and global memory move (CUDA best practices guide)"
+)
+_UNMEASURED_STEP = "not measured; an H200's measured dependent step"
+_WIDEST_L2 = 5120
+_SM_BYTES = 64
+ASSUMED_L2 = "width not published: 64 bytes a cycle for each SM assumed, at most A100's 5120, at the boost clock"
+
+
+def gpu(arch: str, datasheet: str, sources: dict[str, str], **facts: Any) -> Target:
+    """A target whose limits are those of its compute capability.
+
+    Args:
+        arch: What the compiler builds for, e.g. ``sm_86``.
+        datasheet: Source of everything that ``sources`` does not name.
+        sources: Where single numbers come from, by attribute.
+        facts: The other attributes of `Target`. Without ``l2_bandwidth`` it is assumed.
+    """
+    digits = arch.removeprefix("sm_").rstrip("af")
+    capability = int(digits[:-1]), int(digits[-1])
+    limits = LIMITS[capability]._asdict()
+    named = dict.fromkeys(_DATASHEET, datasheet) | dict.fromkeys(limits, SOURCE)
+    named |= {"capability": SOURCE, "peak_tensor": datasheet}
+    named |= {"transaction_bytes": _SECTOR, "launch_seconds": _UNMEASURED_STEP}
+    if "l2_bandwidth" not in facts:
+        width = min(_WIDEST_L2, _SM_BYTES * facts["sm_count"])
+        facts["l2_bandwidth"] = width * facts["clock"]
+        named["l2_bandwidth"] = ASSUMED_L2
+    return Target(
+        arch=arch,
+        capability=capability,
+        transaction_bytes=32,
+        launch_seconds=1.2e-6,
+        sources=tuple(sorted((named | sources).items())),
+        **limits,
+        **facts,
+    )
+
+
+def peaks(
+    *, fp16: float, bf16: float | None = None, tf32: float | None = None
+) -> tuple[tuple[Precision, float], ...]:
+    """Dense peaks of the tensor cores, accumulation in fp32; None where they lack the precision."""
+    given = ((Precision.TF32, tf32), (Precision.FP16, fp16), (Precision.BF16, bf16))
+    return tuple((precision, peak) for precision, peak in given if peak is not None)

@@ -1,0 +1,44 @@
+"""The references of a model must fit into this machine's memory: beyond it a process is ended without a word."""
+
+from math import prod
+
+from wpk.emulator import free_bytes
+from wpk.errors import EngineError
+from wpk.lowering.program import Program
+from wpk.trial_bench.cases import first_operators
+
+SEEDS = 2
+"""References are held at so many seeds while a model is tuned."""
+
+_ELEMENT_BYTES = 16
+"""Of a reference: the value and what it may differ by, each in float64."""
+
+
+def require_memory(program: Program) -> None:
+    """Refuse to tune a model whose references do not fit.
+
+    Raises:
+        EngineError: They do not; says how much they take and how much is free.
+    """
+    needed, free = SEEDS * reference_bytes(program), free_bytes()
+    if free is not None and needed > free:
+        raise EngineError(
+            f"the float64 references that candidates are checked against take {_gib(needed)} GiB of "
+            f"this machine's memory at this size, and {_gib(free)} GiB are free",
+            fix="tune a smaller batch (--shapes), or let the models choose (--search static)",
+        )
+
+
+def reference_bytes(program: Program) -> int:
+    """Return the bytes that the references of a program's distinct problems take at one seed.
+
+    Every tensor as it lies in memory, and of the first operator of each problem what it should give.
+    """
+    first = first_operators(program).values()
+    given = [name for operator in first for name in operator.outputs]
+    tensors = sum(prod(v.logical_shape) * v.dtype.bytes for v in program.values.values())
+    return tensors + sum(prod(program.values[n].logical_shape) for n in given) * _ELEMENT_BYTES
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f}"

@@ -1,0 +1,71 @@
+"""An odd case is made from nothing but a problem: random operands, each in memory of its own, and the reference."""
+
+import numpy as np
+
+from wpk.checks import Reference
+from wpk.extent import Extent
+from wpk.libraries import random_case
+from wpk.lowering.program import Buffer, Operator, Program, Value
+from wpk.problems import Access, Problem
+from wpk.trial_bench.cases import Case
+
+_OUTPUT = "y"
+_SEED = 0
+
+
+def odd_case(problem: Problem) -> Case | None:
+    """Return a problem alone, as a program of one operator; None where the reference cannot judge a result.
+
+    It cannot where the epilogue is not a number for random operands, or for those nearby.
+    """
+    with np.errstate(all="ignore"):  # what is not finite is seen in the next line
+        drawn = random_case(problem, _SEED)
+    if not np.isfinite(drawn.allowed).all():
+        return None
+    inputs, output = problem.accesses()
+    names = tuple(f"x{index}" for index in range(len(inputs)))
+    given = dict(zip(names, drawn.operands, strict=True))
+    leading = problem.leading
+    values = {
+        name: _value(name, access, given[name].shape, leading)
+        for name, access in zip(names, inputs, strict=True)
+        if access is not None
+    }
+    values[_OUTPUT] = _value(_OUTPUT, output, drawn.output.shape, leading)
+    constants = {name: array for name, array in given.items() if name not in values}
+    program = Program(
+        inputs=tuple(name for name in names if name in values),
+        outputs=(_OUTPUT,),
+        values=values,
+        constants=constants,
+        buffers={name: Buffer(name, value.span()) for name, value in values.items()},
+        operators=(Operator("odd shape", (), problem, names, (_OUTPUT,), call=_OUTPUT),),
+        free=_free(leading),
+    )
+    memory = {name: array for name, array in given.items() if name in values}
+    result = Reference(_OUTPUT, {_OUTPUT: drawn.output}, {_OUTPUT: drawn.allowed})
+    return Case(program, memory, result)
+
+
+def _value(name: str, access: Access, shape: tuple[int, ...], leading: Extent) -> Value:
+    """A tensor in a buffer of its own; what comes before a free extent is single, and left out."""
+    tensor = access.tensor
+    free = (axis for axis, extent in enumerate(access.extents) if not isinstance(extent, int))
+    first = next(free, 0)
+    kept = shape[first:]
+    own = Extent(kept[0]) if kept[0] != leading.value else leading
+    return Value(
+        name=name,
+        dtype=tensor.dtype,
+        leading=own,
+        shape=kept,
+        strides=tuple(tensor.strides[first:]),
+        padding=tensor.padding,
+        buffer=name,
+        offset=0,
+        logical_shape=kept,
+    )
+
+
+def _free(leading: Extent) -> dict[str, int]:
+    return {} if leading.free is None else {leading.free: leading.value // leading.factor}
