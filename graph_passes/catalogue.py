@@ -36,6 +36,7 @@ from wpk.graph_passes.fold.constants_into_weights import (
     ScaleThroughBias,
 )
 from wpk.graph_passes.fold.empty_tensors import EmptyTensors
+from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
@@ -44,9 +45,14 @@ from wpk.graph_passes.fusion.split import SplitBeforeViews
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.block_movement import BlockMovement
+from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
+from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
+from wpk.graph_passes.movement.tile_views import TileViews
+from wpk.graph_passes.movement.triangle_mask import TriangleMask
+from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
@@ -99,10 +105,16 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         FunctionBodies(),  # of what the passes before leave
         DeadCode(),
         ConstantFolding(),
+        KnownResults(),
         EmptyTensors(),
         ShapeArithmetic(),
         IdentityElimination(),
         IdentityGather(),
+        GridGather(),
+        RankedValues(),
+        WholeIndices(),
+        TileViews(),
+        TriangleMask(),
         ReshapeChains(),
         CommonSubexpressions(),
         RecognizeGelu(),

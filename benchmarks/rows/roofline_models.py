@@ -141,6 +141,45 @@ def _gather(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("Gather", name, [table, index]), (1, count, features))
 
 
+def _gather_elements(sketch: Sketch, name: str, size: Shape) -> None:
+    """An element of a column by each index; ``size`` is the table's, then how many rows."""
+    rows, features, count = size
+    table = sketch.weight(f"{name}.table", (rows, features))
+    index = sketch.input(f"{name}.given", (count, features), TensorProto.INT64)
+    sketch.output(sketch.node("GatherElements", name, [table, index]), (count, features))
+
+
+def _scatter(sketch: Sketch, name: str, size: Shape) -> None:
+    """Sixteen rows of a matrix written anew."""
+    x = sketch.input(f"{name}.given", size)
+    index = sketch.input(f"{name}.rows", (16, 1), TensorProto.INT64)
+    updates = sketch.input(f"{name}.updates", (16, size[1]))
+    sketch.output(sketch.node("ScatterND", name, [x, index, updates]), size)
+
+
+def _largest(sketch: Sketch, name: str, size: Shape) -> None:
+    """Where the largest element of each row is."""
+    x = sketch.input(f"{name}.given", size)
+    y = sketch.node("ArgMax", name, [x], axis=-1)
+    sketch.output(y, (size[0], 1), TensorProto.INT64)
+
+
+def _running_sums(sketch: Sketch, name: str, size: Shape) -> None:
+    """Along the last axis."""
+    x = sketch.input(f"{name}.given", size)
+    axis = sketch.constant(f"{name}.axis", np.asarray(1))
+    sketch.output(sketch.node("CumSum", name, [x, axis]), size)
+
+
+def _top(sketch: Sketch, name: str, size: Shape) -> None:
+    """Where the largest of each row are; ``size`` is the matrix's, then how many."""
+    *shape, count = size
+    x = sketch.input(f"{name}.given", shape)
+    k = sketch.constant(f"{name}.count", np.asarray([count]))
+    y = sketch.node("TopK", name, [x, k], unread=1, axis=-1)
+    sketch.output(y, (shape[0], count), TensorProto.INT64)
+
+
 def _pad(sketch: Sketch, name: str, size: Shape) -> None:
     """One pixel around every image."""
     n, c, width = size
@@ -164,6 +203,8 @@ _ATTENTIONS = (_attention, ((1, 128, 12, 64), (8, 128, 12, 64), (8, 512, 12, 64)
 _MATRICES = ((128, 768), (4096, 1024), (32768, 1024))
 _IMAGES = ((1, 64, 56), (8, 64, 56), (16, 64, 112))
 _TABLES = ((8192, 512, 128), (8192, 512, 4096), (8192, 512, 32768))
+_SHORT_ROWS = ((16, 128, 4), (1024, 128, 4), (16384, 128, 4))
+_LONG_ROWS = ((1, 8192, 100), (64, 8192, 100), (1024, 8192, 100))
 
 STUDIES: Mapping[str, Study] = {
     "attention_mma": Study(Precision.FP16, *_ATTENTIONS, ("attention_simt",)),
@@ -198,6 +239,12 @@ STUDIES: Mapping[str, Study] = {
     "elementwise": Study(Precision.FP32, _sum, _MATRICES),
     "elementwise_tiled": Study(Precision.FP32, _crossed, _MATRICES, ("elementwise",)),
     "gather": Study(Precision.FP32, _gather, _TABLES),
+    "indexed_read": Study(Precision.FP32, _gather_elements, _TABLES),
+    "indexed_write": Study(Precision.FP32, _scatter, _MATRICES),
+    "prefix_scan": Study(Precision.FP32, _running_sums, _MATRICES),
+    "arg_reduction": Study(Precision.FP32, _largest, _MATRICES, ("top_by_rank", "top_by_sorting")),
+    "top_by_rank": Study(Precision.FP32, _top, _SHORT_ROWS, ("top_by_sorting",)),
+    "top_by_sorting": Study(Precision.FP32, _top, _LONG_ROWS, ("top_by_rank",)),
     "pad": Study(Precision.FP32, _pad, _IMAGES),
     "resize": Study(Precision.FP32, _resize, _IMAGES),
 }

@@ -28,9 +28,9 @@ class Sketch:
         self._graph.input.append(helper.make_tensor_value_info(name, dtype, shape))
         return name
 
-    def output(self, name: str, shape: tuple[int, ...]) -> None:
+    def output(self, name: str, shape: tuple[int, ...], dtype: int = TensorProto.FLOAT) -> None:
         """Make a tensor an output of the model."""
-        info = helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        info = helper.make_tensor_value_info(name, dtype, shape)
         self._graph.output.append(info)
 
     def constant(self, name: str, array: NDArray[np.generic]) -> str:
@@ -43,9 +43,12 @@ class Sketch:
         drawn = self._generator.standard_normal(shape, np.float32)
         return self.constant(name, drawn / np.float32(math.sqrt(terms)))
 
-    def node(self, op: str, name: str, inputs: list[str], **attributes: Any) -> str:
-        """A node with one output, which it returns."""
-        made = helper.make_node(op, inputs, [f"{name}.y"], name, **attributes)
+    def node(
+        self, op: str, name: str, inputs: list[str], *, unread: int = 0, **attributes: Any
+    ) -> str:
+        """A node with one output that is read, which it returns, behind others that are not."""
+        others = [f"{name}.unread{place}" for place in range(unread)]
+        made = helper.make_node(op, inputs, [*others, f"{name}.y"], name, **attributes)
         self._graph.node.append(made)
         return f"{name}.y"
 

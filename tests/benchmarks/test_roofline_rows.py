@@ -183,7 +183,7 @@ def test_the_page_shows_each_size_and_what_is_missing(tmp_path: Path) -> None:
     assert "tensor cores 98" in text  # the peak in fp16
     line = r"| matmul\|fp16 | 2.00 (1.90 to 2.10) | 8e-06 | 4e-06 | 50% | L2 | warm | 64 | 0 | 0 | 1.00 |"
     assert text.count(line) == len(SIZES)
-    assert "Not measured: `attention_mma`," in text
+    assert "Not measured: `arg_reduction`, `attention_mma`," in text
     assert "`gemm_mma`" not in text
 
 

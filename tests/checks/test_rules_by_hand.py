@@ -122,20 +122,37 @@ def test_what_no_kernel_computes_errs_as_other_inputs_would_have_it() -> None:
 
 
 def test_errors_of_random_signs_do_not_add_up() -> None:
-    found = error_of("y = CumSum(x, a)", errs([0.0] * 100, *[0.1] * 100), np.array(0))
+    sums = 'y = Einsum <equation = "i,ij->j"> (x, a)'
+    found = error_of(sums, errs([0.0] * 100, *[0.1] * 100), np.triu(np.ones((100, 100))))
     assert found is not None
     assert SAFETY * 0.1 * 3 < found.max() < SAFETY * 0.1 * 50
 
 
 def test_what_no_kernel_computes_errs_by_its_numbers_wherever_they_stand() -> None:
-    found = error_of("y = OneHot(i, d, v)", [1, 0], np.array(2), errs([0.0, 4.0], 0.0, 0.5))
+    step = Ball(np.array(1.0), np.array(0.1))
+    found = error_of("y = Range(s, e, d)", np.array(0.0), np.array(1.5), step)
     assert found is not None
-    np.testing.assert_allclose(found, SAFETY * 0.5 + 8 * U * np.array([[0, 4], [4, 0]]), rtol=1e-5)
-    x = errs([[1.0, 1.1]], 0.2, 0.2)
-    found = error_of("y = ArgMax <axis = 1, keepdims = 0> (x)", Ball(x.value, x.error))
+    np.testing.assert_allclose(found, SAFETY * 0.1 + 8 * U * np.array([0.0, 1.0]), rtol=1e-5)
+    places = "y, i = MaxPool <kernel_shape = [2]> (x)"
+    x = Ball(np.array([[[1.0, 1.1]]]), np.full((1, 1, 2), 0.2))
+    found = error_of(places, x, place=1)
     assert found is not None
-    assert found.tolist() == [SAFETY]
-    assert error_of("y = ArgMax <axis = 1, keepdims = 0> (x)", [[1.0, 1.0 + U]]) is None
+    assert found.tolist() == [[[SAFETY]]]
+    assert error_of(places, [[[1.0, 1.0 + U]]], place=1) is None
+
+
+def test_running_sums_and_products_round_as_their_rows_are_long() -> None:
+    x = np.array([3.0, -2.0, 0.5, 4.0])
+    found = error_of("y = CumSum(x, a)", x, np.array(0))
+    assert found is not None
+    np.testing.assert_allclose(found, SAFETY * U * 2.0 * np.array([3.0, 5.0, 5.5, 9.5]), rtol=1e-6)
+    found = error_of("y = CumSum <reverse = 1> (x, a)", errs(x, 0.0, 0.1, 0.0, 0.2), np.array(0))
+    assert found is not None
+    np.testing.assert_allclose(found, [0.3, 0.3, 0.2, 0.2], rtol=1e-4)
+    found = error_of("y = CumProd(x, a)", errs(x, 0.0, 0.1, 0.0, 0.0), np.array(0))
+    assert found is not None
+    np.testing.assert_allclose(found, [SAFETY * U * 4.0 * 3.0, 0.3, 0.15, 0.6], rtol=1e-4)
+    assert error_of("y = CumSum(x, a)", np.array([5, 7]), np.array(0)) is None
 
 
 def test_a_comparison_reaches_as_far_as_both_errors() -> None:

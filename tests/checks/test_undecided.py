@@ -137,6 +137,49 @@ def test_an_undecided_index_may_be_its_neighbours() -> None:
     assert error_of("y = Gather(x, i)", x, Ball(np.array([2, 0]))) == pytest.approx([0.4, 0.1])
 
 
+def test_an_index_of_an_element_has_the_neighbours_of_its_axis() -> None:
+    x = Ball(np.array([[0.0, 1.0, 3.0], [0.0, 10.0, 40.0]]))
+    index = Ball(np.array([[1], [-2]]), np.array([[1.0], [0.0]]))
+    assert error_of("y = GatherElements <axis = 1> (x, i)", x, index) == [[2.0], [0.0]]
+    pairs = Ball(np.array([[0, 1], [1, -1]]), np.array([[0.0, 1.0], [0.0, 0.0]]))
+    assert error_of("y = GatherND(x, i)", x, pairs) == [2.0, 0.0]
+
+
+def test_ranks_are_undecided_among_neighbours_within_their_errors() -> None:
+    x = near((1.0, 0.3), (5.0, 0.3), (1.5, 0.3), (5.0, 0.0), (9.0, 0.0))
+    inf = np.inf
+    assert error_of("v, y = TopK(x, k)", x, Ball(np.array([4])), place=1) == [0.0, inf, inf, inf]
+    assert error_of("v, y = TopK(x, k)", x, Ball(np.array([4])), place=0) == [0.3] * 4
+    assert error_of("y = ArgMax(x)", x) is None
+    assert error_of("y = ArgMin <keepdims = 0> (x)", x) == inf
+    far = near((1.0, 0.0), (1.05, 0.0), (1.1, 1.0), (7.0, 0.5))  # the third passes by both
+    assert error_of("v, y = TopK <largest = 0> (x, k)", far, Ball(np.array([4])), place=1) == [
+        *(inf, inf, inf, 0.0)
+    ]
+    exact = Ball(np.array([2.0, 2.0, 1.0]))
+    assert error_of("y = ArgMax(x)", exact) is None
+
+
+def test_what_is_written_has_the_errors_of_what_is_left() -> None:
+    x, index = near((1.0, 0.1), (2.0, 0.2), (4.0, 0.4)), Ball(np.array([[1], [1]]))
+    updates = near((8.0, 0.5), (3.0, 0.25))
+    assert error_of("y = ScatterND(x, i, u)", x, index, updates) == [0.1, 0.25, 0.4]
+    for kind in ("max", "min"):
+        text = f'y = ScatterND <reduction = "{kind}"> (x, i, u)'
+        assert error_of(text, x, index, updates) == [0.1, 0.5, 0.4]
+    moving = Ball(np.array([[1], [1]]), np.array([[1.0], [0.0]]))
+    assert error_of("y = ScatterND(x, i, u)", x, moving, updates) == [np.inf] * 3
+
+
+def test_sums_and_products_of_updates_round() -> None:
+    x, index = Ball(np.array([1.0, 2.0])), Ball(np.array([[1], [1], [1], [1]]))
+    updates = Ball(np.array([3.0, -4.0, 5.0, 2.0]))
+    added = error_of('y = ScatterND <reduction = "add"> (x, i, u)', x, index, updates)
+    assert added == [0.0, 4 * U * 2.0 * 16.0]
+    product = error_of('y = ScatterND <reduction = "mul"> (x, i, u)', x, index, updates)
+    assert product == [0.0, 4 * U * 2.0 * 240.0]
+
+
 def test_an_index_that_may_be_anything_chooses_anything() -> None:
     index = Ball(np.array([0]), np.array([np.inf]))
     assert error_of("y = Gather(x, i)", Ball(np.arange(3.0)), index) == [np.inf]

@@ -122,6 +122,8 @@ def _list(file: Path, line: str) -> None:
     if entry is None:
         text = f"{text}{line}\n"
     else:
+        if named := re.match(r'"\w+": ', line):  # it takes the place of another rule
+            text = re.sub(rf"^ *{named[0]}.*\n", "", text, flags=re.MULTILINE)
         name, package = entry[1], ".".join(file.parts[file.parts.index("path") + 1 : -1])
         text = re.sub(r"^(RULES|TEMPLATES)\b.*\n", rf"\g<0>    {line}\n", text, flags=re.MULTILINE)
         text = f"from {package}.running_sum import {name}\n{text}"

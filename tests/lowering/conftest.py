@@ -24,12 +24,16 @@ from wpk.problems import (
     Convolution,
     Elementwise,
     Gather,
+    IndexedRead,
+    IndexedWrite,
     Matmul,
     Normalisation,
     Pad,
     Pooling,
+    PrefixScan,
     Reduction,
     Tensor,
+    TopIndices,
 )
 from wpk.problems.normalisation import NormKind
 from wpk.problems.pooling import PoolKind
@@ -297,6 +301,58 @@ def _(problem: Gather, operator: Any, memory: Memory) -> None:
     data = memory.view(operator.inputs[0], problem.data, (outer, problem.axis_size, problem.inner))
     index = memory.view(operator.inputs[1], problem.index, (outer, count))[0]
     _store(memory, operator, problem.y, np.take(data, index, axis=1))
+
+
+@run.register
+def _(problem: IndexedRead, operator: Any, memory: Memory) -> None:
+    shape = (_size(problem, memory), *problem.shape[1:])
+    data = memory.view(operator.inputs[0], problem.data, (*shape, *problem.sizes))
+    index = memory.view(operator.inputs[1], problem.index, (*shape, len(problem.sizes)))
+    places = tuple(np.moveaxis(index, -1, 0))
+    _store(memory, operator, problem.y, data[(*np.indices(shape, sparse=True), *places)])
+
+
+@run.register
+def _(problem: IndexedWrite, operator: Any, memory: Memory) -> None:
+    outer = (_size(problem, memory), problem.outer[1])
+    whole, part = (*outer, problem.size, problem.inner), (*outer, problem.count, problem.inner)
+    data = memory.view(operator.inputs[0], problem.data, whole)
+    index = memory.view(operator.inputs[1], problem.index, (*part, len(problem.sizes)))
+    updates = memory.view(operator.inputs[2], problem.updates, part)
+    y = data.reshape(*outer, *problem.sizes, problem.inner).copy()
+    operations = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+    for i, o, j, c in product(*map(range, part)):
+        place = index[i, o, j, c] + (j if problem.advance.value != "none" else 0)
+        place = place % problem.size if problem.advance.value == "circular" else place
+        at = (i, o, *place, c)
+        if all(-n <= k < n for n, k in zip(problem.sizes, place, strict=True)):
+            update = updates[i, o, j, c]
+            y[at] = operations.get(problem.kind.value, lambda _, u: u)(y[at], update)
+    _store(memory, operator, problem.y, y.reshape(whole))
+
+
+@run.register
+def _(problem: PrefixScan, operator: Any, memory: Memory) -> None:
+    shape = (_size(problem, memory), *problem.outer[1:], problem.size)
+    x = memory.view(operator.inputs[0], problem.x, shape)
+    x = x[..., ::-1] if problem.reverse else x
+    product = problem.kind.value == "prod"
+    y = (np.cumprod if product else np.cumsum)(x, axis=-1, dtype=x.dtype)
+    if problem.exclusive:
+        y = np.concatenate([np.full_like(y[..., :1], product), y[..., :-1]], axis=-1)
+    _store(memory, operator, problem.y, y[..., ::-1] if problem.reverse else y)
+
+
+@run.register
+def _(problem: TopIndices, operator: Any, memory: Memory) -> None:
+    outer = (_size(problem, memory), *problem.outer[1:])
+    x = memory.view(operator.inputs[0], problem.x, (*outer, problem.size)).astype(np.float64)
+    x = -x if problem.largest else x
+    if problem.last:
+        order = problem.size - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable")
+    else:
+        order = np.argsort(x, axis=-1, kind="stable")
+    _store(memory, operator, problem.y, order[..., : problem.count])
 
 
 @run.register

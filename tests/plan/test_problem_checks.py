@@ -31,6 +31,11 @@ MODELS = {
     "normalisation": (one_operator.ROWS, ""),
     "elements": (one_operator.TURNED, ""),
     "gather": (one_operator.PICKED, "w"),
+    "picked": (one_operator.PICKED_EACH, ""),
+    "written": (one_operator.WRITTEN, ""),
+    "sums": (one_operator.SUMS, ""),
+    "first": (one_operator.FIRST_OF_ROWS, ""),
+    "ranked": (one_operator.RANKED, ""),
     "pad": (one_operator.PADDED, ""),
     "resize": (one_operator.RESIZED, ""),
 }

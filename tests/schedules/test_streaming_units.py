@@ -18,15 +18,22 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.performance.pul import pul
 from wpk.problems import (
+    Advance,
     Elementwise,
     Epilogue,
     Gather,
+    IndexedRead,
+    IndexedWrite,
     Normalisation,
     Pad,
     Pooling,
+    PrefixScan,
     Reduction,
     Resize,
+    ScanKind,
     Tensor,
+    TopIndices,
+    WriteKind,
 )
 from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
 from wpk.problems.normalisation import NormKind
@@ -74,6 +81,33 @@ PROBLEMS: dict[str, Any] = {
     "gather": Gather(
         *(Extent(1), 30522, BATCH.times(128), 768, Tensor(HALF, (0, 768, 1))),
         *(Tensor(DType.INT64, (0, 1), alignment=8), Tensor(HALF, (0, 768, 1))),
+    ),
+    "indexed_read": IndexedRead(
+        *(BATCH, (8, 128, 768), (4, 50), Tensor(HALF, (0, 0, 1, 50 * 768, 768))),
+        *(Tensor(DType.INT64, (256, 2, 0, 1), alignment=8), Tensor(HALF, (128 * 768, 768, 1))),
+    ),
+    "indexed_write": IndexedWrite(
+        *(WriteKind.ADD, BATCH, (8, 12), (512,), 16, 64, False, Advance.NONE),
+        *(Tensor(HALF, (12 * 512 * 64, 512 * 64, 64, 1)),),
+        *(Tensor(DType.INT64, (16, 0, 1, 0, 0), alignment=8),),
+        *(Tensor(HALF, (12 * 16 * 64, 16 * 64, 64, 1)),),
+        *(Tensor(HALF, (12 * 512 * 64, 512 * 64, 64, 1)),),
+    ),
+    "prefix_scan": PrefixScan(
+        *(ScanKind.SUM, False, False, BATCH, (8, 16), 512, Tensor(HALF, (8192, 512, 1))),
+        *(Tensor(HALF, (8192, 512, 1)),),
+    ),
+    "arg_reduction": TopIndices(
+        *(True, False, BATCH, (8,), 50257, 1, Tensor(SINGLE, (50260, 1))),
+        *(Tensor(DType.INT64, (1, 1), alignment=8),),
+    ),
+    "top_by_rank": TopIndices(
+        *(True, False, BATCH, (8, 8), 100, 2, Tensor(SINGLE, (800, 1, 8))),
+        *(Tensor(DType.INT64, (16, 2, 1), alignment=8),),
+    ),
+    "top_by_sorting": TopIndices(
+        *(False, False, BATCH, (8,), 8400, 300, Tensor(HALF, (8400, 1))),
+        *(Tensor(DType.INT64, (300, 1), alignment=8),),
     ),
     "pad": Pad(
         *(BATCH, (8, 64, 28, 28), (8, 64, 30, 30), (0, 0, 1, 1), PadMode.CONSTANT, 0.5),

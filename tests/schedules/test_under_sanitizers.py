@@ -17,14 +17,19 @@ from support.networks.one_operator import (
     DEPTHWISE,
     ELEMENTS,
     FIRST,
+    FIRST_OF_ROWS,
     PADDED,
     PICKED,
+    PICKED_EACH,
     POOL,
     PRODUCT,
+    RANKED,
     RESIZED,
     ROWS,
     SUM,
+    SUMS,
     TURNED,
+    WRITTEN,
 )
 
 from wpk.emulator import SANITIZED, EmulatorProcess
@@ -73,6 +78,12 @@ CASES = (
     Case("elementwise", ELEMENTS),
     Case("elementwise_tiled", TURNED),
     Case("gather", PICKED, "w"),
+    Case("indexed_read", PICKED_EACH),
+    Case("indexed_write", WRITTEN),
+    Case("prefix_scan", SUMS),
+    Case("arg_reduction", FIRST_OF_ROWS),
+    Case("top_by_rank", RANKED),
+    Case("top_by_sorting", RANKED),
     Case("pad", PADDED),
     Case("resize", RESIZED),
 )

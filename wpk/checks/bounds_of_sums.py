@@ -93,6 +93,32 @@ def product(call: Call) -> Floats:
     return squares(call) + _terms(call) * call.arithmetic.smallest * most
 
 
+def running_sum(call: Call) -> Floats | None:
+    """A sum of as many terms as the row has, at most."""
+    if call.y.dtype.kind != "f":
+        return None
+    return _averaged(call, _row_length(call))
+
+
+def running_product(call: Call) -> Floats | None:
+    """As `product`; what errors move is what they add to the product of magnitudes."""
+    if call.y.dtype.kind != "f":
+        return None
+    x, terms = np.abs(np.asarray(call.x, np.float64)), _row_length(call)
+    size = call.again({0: x})
+    moved = call.again({0: x + call.error(0)}) - size if call.errs(0) else 0.0
+    most = call.again({0: np.maximum(x, 1.0)})
+    own = SAFETY * call.roundoff * (sqrt(terms) + 2) * size
+    error: Floats = own + terms * call.arithmetic.smallest * most + moved
+    return error
+
+
+def _row_length(call: Call) -> int:
+    """Elements along the axis that a CumSum or CumProd runs along."""
+    axis = int(np.asarray(call.value(1)).reshape(-1)[0])
+    return int(call.x.shape[axis])
+
+
 def log_sum(call: Call) -> Floats:
     """log(s (1 + r)), where r is the error of the sum relative to it."""
     size, moved = (np.exp(call.again({0: each})) for each in (np.abs(call.x), call.error(0)))

@@ -16,6 +16,7 @@ What is not floating point is exact but where errors let a tie go either way
                   error: a few u of its result (single operations 1, special functions 8)
     softmax       what errors make of 1 / (1 + sum of the others' exp(v_j - v)), and
                   4 u y (sqrt(n) + |v - max v| + 4)
+    scatter       what goes into an element, as a sum, a product or a choice: `wpk.checks.bounds_of_writes`
     layer norm    first-order propagation through mean and variance
     resampling    what coordinates choose that are a few u off
     rounding      u_type |y| + half the smallest subnormal
@@ -31,6 +32,7 @@ import numpy as np
 
 from wpk.checks import bounds_of_sums as sums
 from wpk.checks.bounded import Call, Floats
+from wpk.checks.bounds_of_writes import written
 from wpk.checks.float64_nodes import Array
 from wpk.checks.undecided import RULES as UNDECIDED
 from wpk.operators import CHOOSES, OPERATORS, SPECIAL_ROUNDINGS, ErrorRule, OwnError
@@ -49,7 +51,7 @@ def bound_error(call: Call) -> Floats | None:
     return error if error is not None and bool(np.any(error)) else None
 
 
-_ALIKE = ("Split", "Dropout")
+_ALIKE = ("Split", "Dropout", "TopK")
 """Operators whose rules know all of their outputs."""
 
 
@@ -160,6 +162,9 @@ _NAMED: dict[ErrorRule, Rule] = {
     ErrorRule.LARGEST: sums.largest,
     ErrorRule.SQUARES: sums.squares,
     ErrorRule.FACTORS: sums.product,
+    ErrorRule.WRITTEN: written,
+    ErrorRule.RUNNING_SUM: sums.running_sum,
+    ErrorRule.RUNNING_PRODUCT: sums.running_product,
     ErrorRule.LOG_SUM: sums.log_sum,
     ErrorRule.RESAMPLED: sums.resize,
     ErrorRule.SOFTMAX: sums.softmax,

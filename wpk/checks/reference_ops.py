@@ -7,6 +7,12 @@ from onnx.reference.op_run import OpRun
 
 from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
+from wpk.checks.reference_indexed import (
+    GatherElements,
+    OneHot,
+    ScatterElements,
+    ScatterND,
+)
 from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
@@ -72,6 +78,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     ConvTranspose,
     DequantizeLinear,
     Erf,
+    GatherElements,
     Gelu,
     GlobalMaxPool,
     GroupNormalization,
@@ -80,9 +87,12 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     LogSoftmax,
     LpNormalization,
     MaxPool,
+    OneHot,
     Pad,
     QuantizeLinear,
     Resize,
+    ScatterElements,
+    ScatterND,
     Softmax,
     Softsign,
     Squeeze,

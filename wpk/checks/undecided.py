@@ -15,6 +15,8 @@ be either.
                         what they choose lies from it
     QuantizeLinear and  both ends of x, divided by scales that are a few u off: what stands behind the
     QLinear...          multiplication of a sum of integers is one number for all of its roundings
+    TopK, ArgMax        anything for the index of an element that a neighbour in the order is as close to as
+                        their errors; a value moves by the largest error of its row
 """
 
 from collections.abc import Callable
@@ -25,6 +27,9 @@ from numpy.typing import NDArray
 
 from wpk.checks.bounded import Call, Floats, rounding
 from wpk.operators import SPECIAL_ROUNDINGS, ErrorRule
+
+_TOUCHING = 1.0 + 1e-12
+"""So much wider, intervals that touch each other overlap; those of exact numbers have no width."""
 
 _MOST_INDICES = 16
 """How many neighbours of an index are looked at one by one; with more of them anything may be chosen."""
@@ -106,7 +111,7 @@ def _gather(call: Call) -> Floats | None:
     moved = call.again({0: call.error(0)}) if call.errs(0) else np.zeros(call.y.shape)
     if not call.errs(1):
         return moved
-    size = call.x.shape[int(call.attribute("axis", 0))]
+    size = _indexed_sizes(call)
     given, error = np.asarray(call.value(1), np.int64), call.error(1)
     index = np.where(given < 0, given + size, given)
     far, worst = np.zeros(call.y.shape), moved.copy()
@@ -138,6 +143,38 @@ def _quantised(call: Call) -> Floats:
     return error
 
 
+def _indexed_sizes(call: Call) -> Any:
+    """The extent that each number of the index counts along."""
+    if call.node.op_type != "GatherND":
+        return call.x.shape[int(call.attribute("axis", 0))]
+    batch = int(call.attribute("batch_dims", 0))
+    return np.array(call.x.shape[batch : batch + call.value(1).shape[-1]])
+
+
+def _ranked(call: Call) -> Floats | None:
+    """A sorted element may change places with any that may lie on its other side; equal exact ones may not."""
+    if not call.errs(0):
+        return None
+    default = -1 if call.node.op_type == "TopK" else 0
+    axis = int(call.attribute("axis", default)) % call.x.ndim
+    if call.y.dtype.kind == "f":
+        largest: Floats = call.error(0).max(axis, keepdims=True)
+        return np.broadcast_to(largest, call.y.shape).copy()
+    least = call.node.op_type == "ArgMin" or not call.attribute("largest", 1)
+    x = np.moveaxis(np.asarray(call.x, np.float64), axis, -1) * (1.0 if least else -1.0)
+    order = np.argsort(x, axis=-1, kind="stable")
+    x = np.take_along_axis(x, order, -1)
+    error = np.take_along_axis(np.moveaxis(call.error(0), axis, -1), order, -1) * _TOUCHING
+    highest = np.maximum.accumulate(x + error, -1)[..., :-1]
+    lowest = np.minimum.accumulate((x - error)[..., ::-1], -1)[..., ::-1][..., 1:]
+    undecided = np.zeros(x.shape, bool)
+    undecided[..., 1:] |= highest > (x - error)[..., 1:]
+    undecided[..., :-1] |= lowest < (x + error)[..., :-1]
+    count = call.y.shape[axis] if call.y.ndim == call.x.ndim else 1
+    found = np.where(undecided[..., :count], np.inf, 0.0)
+    return np.moveaxis(found, -1, axis).reshape(call.y.shape)
+
+
 RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
     ErrorRule.COMPARED: _compared,
     ErrorRule.LOGIC: _both_ends,
@@ -146,4 +183,5 @@ RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
     ErrorRule.CAST: _cast,
     ErrorRule.GATHERED: _gather,
     ErrorRule.QUANTISED: _quantised,
+    ErrorRule.RANKED: _ranked,
 }

@@ -121,7 +121,8 @@ class _Reader:
             name = node.outputs[0].name
             self.known[name] = self.context.added(f"{self.name}.{name}", _constant(node))
             return
-        self.known[node.outputs[0].name] = self.result(node)
+        computed = next((t for t in node.outputs if t.name == self.output), node.outputs[0])
+        self.known[computed.name] = self.result(node)
 
     def result(self, node: gs.Node) -> Symbol:
         if node.op in view_ops.OPERATORS:

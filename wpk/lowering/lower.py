@@ -16,7 +16,13 @@ from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.free_axis import sized_value
 from wpk.lowering.memory_plan import plan_memory
-from wpk.lowering.partition import body_of, element_type, functions_of, require_one_output
+from wpk.lowering.partition import (
+    body_of,
+    element_type,
+    functions_of,
+    output_of,
+    require_one_output,
+)
 from wpk.lowering.ports import enter, leave
 from wpk.lowering.program import Program
 from wpk.lowering.refusal import RefusedError
@@ -109,7 +115,7 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     }
     attention = AttentionBody(body, inputs, state.context, SHAPES) if is_attention(body) else None
     result = attention.result if attention else read_body(body, inputs, state.context, SHAPES)
-    output = node.outputs[0]
+    output = output_of(node) or node.outputs[0]
     home = state.memory.home(output.name, element_type(output), result.shape, result.leading)
     state.views[output.name] = home
     y = result.pulled_back(home)

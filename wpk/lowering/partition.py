@@ -27,12 +27,19 @@ def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> OperatorBody:
         )
     if node.domain not in ONNX_DOMAINS:
         raise RefusedError(f"operator {node.domain}::{node.op} is not an ONNX operator")
-    output = node.outputs[0].name if node.outputs else ""
-    return OperatorBody(node.name, (node,), tuple(t.name for t in node.inputs), output)
+    output = output_of(node)
+    name = "" if output is None else output.name
+    return OperatorBody(node.name, (node,), tuple(t.name for t in node.inputs), name)
+
+
+def output_of(node: gs.Node) -> gs.Tensor | None:
+    """Return the one output of a node that an operator computes: of TopK the indices, else the first."""
+    place = 1 if node.op == "TopK" and node.domain in ONNX_DOMAINS else 0
+    return node.outputs[place] if place < len(node.outputs) else None
 
 
 def require_one_output(node: gs.Node, outputs: Collection[str]) -> None:
-    """Check that of what a node gives nothing is used but the first output.
+    """Check that of what a node gives nothing is used but the one output that is computed.
 
     Args:
         node: A node of the graph.
@@ -41,9 +48,11 @@ def require_one_output(node: gs.Node, outputs: Collection[str]) -> None:
     Raises:
         RefusedError: Something else is.
     """
-    if not node.outputs or not node.outputs[0].name:
+    computed = output_of(node)
+    if computed is None or not computed.name:
         raise RefusedError(f"{node.op} without its first output")
-    if any(t.name and (t.outputs or t.name in outputs) for t in node.outputs[1:]):
+    others = [tensor for tensor in node.outputs if tensor is not computed]
+    if any(t.name and (t.outputs or t.name in outputs) for t in others):
         raise RefusedError(f"{node.op} with several outputs that are used")
 
 

@@ -6,6 +6,7 @@ from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.family import Family
+from wpk.problems.indexed import Advance, IndexedRead, IndexedWrite, WriteKind
 from wpk.problems.matmul import Matmul
 from wpk.problems.movement import (
     Gather,
@@ -19,5 +20,7 @@ from wpk.problems.movement import (
 from wpk.problems.normalisation import Normalisation, NormKind
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.pooling import Pooling, PoolKind
+from wpk.problems.prefix_scan import PrefixScan, ScanKind
 from wpk.problems.problem import FieldExpression, Problem
 from wpk.problems.reduction import ReduceKind, Reduction
+from wpk.problems.top_indices import TopIndices

@@ -7,29 +7,11 @@
 
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
+#include <wpk/kernels/outside_value.cuh>
 #include <wpk/kernels/tensor.cuh>
 
 namespace wpk
 {
-
-namespace detail
-{
-
-// What an index outside the axis reads, so that a check cannot miss it: NaN, or 0 for integers.
-template <class T>
-WPK_DEVICE T outsideValue()
-{
-    if constexpr (isInteger<T>)
-    {
-        return T{};
-    }
-    else
-    {
-        return fromFloat<T>(asFloat(0x7fc00000u));
-    }
-}
-
-} // namespace detail
 
 template <class Problem, class Schedule>
 WPK_DEVICE void gather(Inputs<2> inputs, int n, void* y)
@@ -54,7 +36,7 @@ WPK_DEVICE void gather(Inputs<2> inputs, int n, void* y)
     T values[V];
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
-        values[v] = detail::outsideValue<T>();
+        values[v] = outsideValue<T>();
     if (part.valid > 0 && picked >= 0 && picked < Problem::axisSize)
     {
         const int64 row = Data::offset(at.leading, at.at[0], part.start) + picked * Problem::axisStride;

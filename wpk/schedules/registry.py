@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from wpk.schedules.arg_reduction import ArgReductionTemplate
 from wpk.schedules.attention_mma import AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtTemplate
 from wpk.schedules.conv_halo import ConvHaloTemplate
@@ -14,12 +15,17 @@ from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
 from wpk.schedules.gather import GatherTemplate
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
+from wpk.schedules.indexed_read import IndexedReadTemplate
+from wpk.schedules.indexed_write import IndexedWriteTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.pooling import PoolingTemplate
+from wpk.schedules.prefix_scan import PrefixScanTemplate
 from wpk.schedules.reduction import ReductionTemplate
 from wpk.schedules.resize import ResizeTemplate
 from wpk.schedules.template import ScheduleTemplate
+from wpk.schedules.top_by_rank import TopByRankTemplate
+from wpk.schedules.top_by_sorting import TopBySortingTemplate
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 
@@ -41,8 +47,14 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ElementwiseTemplate(),
     ElementwiseTiledTemplate(),
     GatherTemplate(),
+    IndexedReadTemplate(),
+    IndexedWriteTemplate(),
     PadTemplate(),
     ResizeTemplate(),
+    PrefixScanTemplate(),
+    ArgReductionTemplate(),
+    TopByRankTemplate(),
+    TopBySortingTemplate(),
 )
 """One instance of each."""
 

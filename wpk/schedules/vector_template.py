@@ -22,7 +22,7 @@ class Reads(NamedTuple):
         steps: Dependent loads of a thread, one after the other.
     """
 
-    flops: float
+    flops: Floats | float
     loads: Floats
     registers: Floats
     steps: float = 1.0

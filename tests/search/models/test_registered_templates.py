@@ -14,16 +14,23 @@ from wpk.extent import Extent
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import (
+    Advance,
     Attention,
     Convolution,
     Elementwise,
     Epilogue,
+    IndexedRead,
+    IndexedWrite,
     Matmul,
     Normalisation,
     Pooling,
+    PrefixScan,
     Problem,
     Reduction,
+    ScanKind,
     Tensor,
+    TopIndices,
+    WriteKind,
 )
 from wpk.problems.normalisation import NormKind
 from wpk.problems.pooling import PoolKind
@@ -106,6 +113,40 @@ _TRANSPOSE = Elementwise(
 )
 
 
+_ELEMENTS = IndexedRead(
+    leading=Extent(8),
+    shape=(8, 128, 768),
+    sizes=(512,),
+    data=Tensor(DType.FP16, (512 * 768, 0, 1, 768)),
+    index=Tensor(DType.INT64, (128 * 768, 768, 1, 0), alignment=8),
+    y=Tensor(DType.FP16, (128 * 768, 768, 1)),
+)
+_SCATTER = IndexedWrite(
+    kind=WriteKind.NONE,
+    leading=Extent(8),
+    outer=(8, 12),
+    sizes=(512,),
+    count=1,
+    inner=64,
+    skips=False,
+    advance=Advance.NONE,
+    data=Tensor(DType.FP16, (12 * 512 * 64, 512 * 64, 64, 1)),
+    index=Tensor(DType.INT64, (1, 0, 0, 0, 0), alignment=8),
+    updates=Tensor(DType.FP16, (12 * 64, 64, 64, 1)),
+    y=Tensor(DType.FP16, (12 * 512 * 64, 512 * 64, 64, 1)),
+)
+_TOP = TopIndices(
+    largest=True,
+    last=False,
+    leading=Extent(4),
+    outer=(4,),
+    size=8400,
+    count=100,
+    x=Tensor(DType.FP32, (8400, 1)),
+    y=Tensor(DType.INT64, (100, 1), alignment=8),
+)
+
+
 def _attention(precision: Precision) -> Attention:
     rows = Tensor(precision.storage, (128 * 768, 64, 768, 1))
     return Attention(
@@ -145,6 +186,11 @@ PROBLEMS: dict[str, Problem] = {
     "mean": _MEAN,
     "add": _ADD,
     "transpose": _TRANSPOSE,
+    "elements": _ELEMENTS,
+    "scatter": _SCATTER,
+    "top": _TOP,
+    "cumsum": PrefixScan(ScanKind.SUM, False, False, Extent(128), (128,), 768, _ROWS, _ROWS),
+    "argmax": replace(_TOP, count=1),
 }
 PAIRS = [
     pytest.param(problem, template, id=f"{name}-{template.name}")

@@ -13,18 +13,25 @@ from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import (
+    Advance,
     Attention,
     Convolution,
     Elementwise,
     Epilogue,
     Gather,
+    IndexedRead,
+    IndexedWrite,
     Matmul,
     Normalisation,
     Pad,
     Pooling,
+    PrefixScan,
     Reduction,
     Resize,
+    ScanKind,
     Tensor,
+    TopIndices,
+    WriteKind,
 )
 from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
 from wpk.problems.normalisation import NormKind
@@ -121,6 +128,42 @@ def _matmul(constant: bool) -> Matmul:
     b = replace(b, strides=(0, 0, 24, 1)) if constant else b
     batch = (Extent(2), 1)
     return Matmul(Precision.FP32, batch, Extent(40), 24, 48, a, b, constant, y, _COLUMNS)
+
+
+def _by_indices() -> list[Case]:
+    """The templates that read and write by indices, and those that find them."""
+    each = Tensor(SINGLE, (50 * 40, 0, 1, 40))
+    index = Tensor(DType.INT64, (21 * 40, 40, 1, 0), alignment=8)
+    read = IndexedRead(N, (3, 21, 40), (50,), each, index, Tensor(SINGLE, (21 * 40, 40, 1)))
+    whole = Tensor(HALF, (50 * 40, 50 * 40, 40, 1))
+    write = IndexedWrite(
+        *(WriteKind.ADD, N, (3, 1), (50,), 21, 40, False, Advance.NONE, whole),
+        *(Tensor(DType.INT64, (21, 21, 1, 0, 0), alignment=8),),
+        *(Tensor(HALF, (21 * 40, 21 * 40, 40, 1)), whole),
+    )
+    rows, few = Tensor(SINGLE, (50 * 40, 40, 1)), Tensor(DType.INT64, (150, 3, 1), alignment=8)
+    top = TopIndices(True, False, N, (3, 50), 40, 3, rows, few)
+    first = TopIndices(True, False, N, (3, 50), 40, 1, rows, Tensor(DType.INT64, (50, 1, 1)))
+    return [
+        Case(
+            *("indexed_read", read, {"vector": 4, "threads": 64}),
+            *(((3, 21, 40, 50), (3, 21, 40, 1)), (3, 21, 40)),
+        ),
+        Case(
+            *("indexed_write", write, {"vector": 4, "threads": 64}),
+            *(((3, 1, 50, 40), (3, 1, 21, 40, 1), (3, 1, 21, 40)), (3, 1, 50, 40)),
+        ),
+        Case(
+            *("prefix_scan", PrefixScan(ScanKind.SUM, False, False, N, (3, 50), 40, rows, rows)),
+            *({"rows": 4, "splits": 16}, ((3, 50, 40),), (3, 50, 40)),
+        ),
+        Case(
+            *("arg_reduction", first, {"outputs": 4, "splits": 16}),
+            *(((3, 50, 40),), (3, 50, 1)),
+        ),
+        Case("top_by_rank", top, {"vector": 1, "threads": 64}, ((3, 50, 40),), (3, 50, 3)),
+        Case("top_by_sorting", top, {"kept": 32, "threads": 32}, ((3, 50, 40),), (3, 50, 3)),
+    ]
 
 
 def _streaming() -> list[Case]:
@@ -233,7 +276,7 @@ def _attention() -> list[Case]:
     ]
 
 
-CASES = (*_streaming(), *_meeting(), *_products(), *_attention())
+CASES = (*_streaming(), *_by_indices(), *_meeting(), *_products(), *_attention())
 
 
 def _larger() -> list[Case]:
@@ -312,15 +355,17 @@ def _tensors(case: Case) -> list[Any]:
     epilogue = getattr(problem, "epilogue", None)
     tail = epilogue.operands if epilogue is not None else ()
     match problem:
-        case Gather():
+        case Gather() | IndexedRead():
             return [problem.data, problem.index]
+        case IndexedWrite():
+            return [problem.data, problem.index, problem.updates]
         case Matmul():
             return [problem.a, problem.b, *tail]
         case Convolution():
             return [problem.x, problem.x, *tail]
         case Attention():
             return [problem.q, problem.k, problem.v, *problem.scores.operands]
-        case Pooling() | Pad() | Resize():
+        case Pooling() | Pad() | Resize() | TopIndices() | PrefixScan():
             return [problem.x, *tail]
         case _:
             return [*problem.inputs, *tail]

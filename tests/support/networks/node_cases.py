@@ -333,10 +333,48 @@ def _attention() -> Iterator[NodeCase]:
     )
 
 
+def indexed() -> Iterator[NodeCase]:
+    rng = np.random.default_rng(5)
+    for axis, shape in ((0, (2, 4, 5)), (1, (3, 6, 5)), (-1, (3, 4, 1)), (1, (2, 3, 4))):
+        index = rng.integers(-3, 3, shape)
+        yield case(f"GatherElements<axis = {axis}>(a, b)", (3, 4, 5), index)
+    yield case("GatherND(a, b)", (3, 4, 5), rng.integers(-3, 3, (2, 6, 2)))
+    yield case(
+        "GatherND<batch_dims = 1>(a, b)", (3, 4, 5), rng.integers(-4, 4, (3, 2, 1)), since=12
+    )
+    for op in ("ArgMax", "ArgMin"):
+        for last in (0, 1) if op else ():
+            attributes = f"axis = 1, keepdims = {1 - last}, select_last_index = {last}"
+            yield case(
+                f"{op}<{attributes}>(a)", rng.integers(-2, 3, (3, 7)).astype(np.float32), since=12
+            )
+    for largest in (0, 1):
+        drawn = rng.integers(-2, 3, (3, 7)).astype(np.float32)
+        yield case(f"TopK<largest = {largest}>(a, b)", drawn, ints(4), outputs=2)
+        yield case(f"TopK<axis = 0, largest = {largest}>(a, b)", (5, 4), ints(2), outputs=2)
+    distinct = np.stack([rng.permutation(4)[:2] - 4 for _ in range(15)]).reshape(3, 5, 2)
+    index = np.moveaxis(distinct, -1, 1)
+    yield case("ScatterElements<axis = 1>(a, b, c)", (3, 4, 5), index, (3, 2, 5))
+    yield case("ScatterND(a, b, c)", (3, 4, 5), ints(2, -3).reshape(2, 1), (2, 4, 5))
+    for reduction in ("add", "mul", "max", "min"):
+        since = 18 if reduction in ("max", "min") else 16
+        text = f'<reduction = "{reduction}">(a, b, c)'
+        index = rng.integers(-3, 3, (6, 4, 5))
+        yield case(f"ScatterElements{text}", (3, 4, 5), index, (6, 4, 5), since=since)
+        index = rng.integers(-3, 3, (2, 3, 2))
+        yield case(f"ScatterND{text}", (3, 4, 5), index, (2, 3, 5), since=since)
+    for attributes in ("", "exclusive = 1", "reverse = 1", "exclusive = 1, reverse = 1"):
+        yield case(f"CumSum<{attributes}>(a, b)", (3, 7), scalar(1, np.int64))
+    for axis in (-1, 0, 1):
+        index = rng.integers(-9, 9, (3, 4))
+        yield case(f"OneHot<axis = {axis}>(a, b, c)", index, scalar(6, np.int64), floats(-1.0, 2.0))
+
+
 def movement() -> Iterator[NodeCase]:
     for axis in (0, 1, -1):
         yield case(f"Gather<axis = {axis}>(a, b)", (3, 4, 5), np.array([[0, -1], [2, 1]]))
     yield case("Gather(a, b)", (3, 4), scalar(-2, np.int64))
+    yield from indexed()
     for mode in ("constant", "reflect", "edge", "wrap"):
         since = 19 if mode == "wrap" else 11
         for pads in ((0, 1, 2, 0), (0, -1, 0, 0), (1, -1, 0, 3), (0, 1, -1, -1), (-1, 2, 2, -2)):

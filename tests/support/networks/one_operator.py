@@ -29,3 +29,13 @@ PADDED = f"""{H} g (float[2, 5, 5, 7] x) => (float[2, 5, 8, 9] y)
     <int64[8] pads = {{0, 0, 1, 2, 0, 0, 2, 0}}> {{ y = Pad<mode = "reflect">(x, pads) }}"""
 RESIZED = f"""{H} g (float[2, 5, 5, 7] x) => (float[2, 5, 10, 14] y)
     <float[4] scales = {{1, 1, 2, 2}}> {{ y = Resize<mode = "linear">(x, "", scales) }}"""
+PICKED_EACH = f"""{H} g (float[3, 5, 7] x, int64[3, 4, 7] i) => (float[3, 4, 7] y) {{
+    y = GatherElements<axis = 1>(x, i) }}"""
+WRITTEN = f"""{H} g (float[9, 5] x, int64[4, 1] i, float[4, 5] u) => (float[9, 5] y) {{
+    y = ScatterND(x, i, u) }}"""
+FIRST_OF_ROWS = f"{H} g (float[7, 45] x) => (int64[7, 1] y) {{ y = ArgMax<axis = 1>(x) }}"
+RANKED = (
+    f"""{H} g (float[7, 45] x) => (int64[7, 5] y) <int64[1] k = {{5}}> {{ v, y = TopK(x, k) }}"""
+)
+SUMS = f"""{H} g (float[7, 45] x) => (float[7, 45] y) <int64 axis = {{1}}> {{
+    y = CumSum<reverse = 1>(x, axis) }}"""

@@ -14,7 +14,7 @@ _ONNX_KINDS = (
     (Family.CONVOLUTION, r".*Conv.*"),
     (Family.MATRIX_PRODUCT, r"MatMul.*|Gemm|Einsum"),
     (Family.ATTENTION, r"Attention"),
-    (Family.REDUCTION, r"Reduce.*|Global.*Pool|ArgM.*|CumSum|TopK"),
+    (Family.REDUCTION, r"Reduce.*|Global.*Pool|ArgM.*|Cum.*|TopK"),
     (Family.POOLING, r".*Pool"),
     (Family.NORMALISATION, r".*Softmax|.*Normalization|LRN"),
     (
@@ -22,7 +22,7 @@ _ONNX_KINDS = (
         (
             r"Reshape|Transpose|Flatten|Squeeze|Unsqueeze|Concat|Split|Slice|Gather.*|Scatter.*|"
             r"Pad|Resize|Upsample|Expand|Tile|Identity|Shape|Size|Constant.*|Range|DepthToSpace|"
-            r"SpaceToDepth|OneHot|Cast.*"
+            r"SpaceToDepth|OneHot|Trilu|EyeLike|Cast.*"
         ),
     ),
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import onnx
 
-from fuzzing.builder import FREE, Builder, Range, Rejected, Value
+from fuzzing.builder import FREE, Builder, Range, Value
 from fuzzing.operators.registry import floats, move, one_of, pick
 
 
@@ -120,15 +120,3 @@ def counted(builder: Builder) -> None:
     if not mates:
         mates = [builder.input([one_of(builder, (FREE, 1)), rows, width])]
     builder.add("Add", [one_of(builder, mates), found])
-
-
-@move("ArgMax", "TopK", weight=0.2)
-def indices(builder: Builder) -> None:
-    """Operators that give indices: right, or refused."""
-    x = pick(builder, lambda v: v.is_float and v.rank > 1)
-    if builder.random.random() < 0.5:
-        builder.add(one_of(builder, ("ArgMax", "ArgMin")), [x], axis=-1)
-        return
-    if x.arrays[0].shape[-1] < 2:
-        raise Rejected("too few")
-    builder.add_many("TopK", [x, builder.ints([2])], outputs=2, axis=-1)

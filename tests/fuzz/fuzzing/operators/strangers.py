@@ -36,19 +36,16 @@ def recurrent(builder: Builder) -> None:
     builder.add("Slice", [y, *(builder.ints([n]) for n in (0, 1, 1))])
 
 
-@move("CumSum", "Einsum", "GatherElements", "GatherND", "Trilu", weight=0.3)
+@move("Einsum", "ReverseSequence", weight=0.3)
 def unknown_movement(builder: Builder) -> None:
     """Of rows."""
     x = rows(builder, 2, 3)
-    match one_of(builder, ("CumSum", "Einsum", "GatherElements", "Trilu", "GatherND")):
-        case "CumSum":
-            builder.add("CumSum", [x, builder.ints(x.rank - 1)])
+    match one_of(builder, ("Einsum", "ReverseSequence")):
         case "Einsum":
             letters = "abc"[: x.rank]
             builder.add("Einsum", [x], equation=f"{letters}->{letters[::-1]}")
-        case "GatherElements":
-            builder.add("GatherElements", [x, builder.ints(np.zeros([1] * x.rank))], axis=-1)
-        case "Trilu":
-            builder.add("Trilu", [x])
         case _:
-            builder.add("GatherND", [x, builder.ints([[0]])])
+            if x.is_free:
+                x = builder.input([3, 2, 4])
+            lengths = builder.ints(np.ones(x.arrays[0].shape[1]))
+            builder.add("ReverseSequence", [x, lengths])

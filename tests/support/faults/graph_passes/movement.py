@@ -35,7 +35,70 @@ _JOINED = f"""{_H} g (float[2, 4, 6] x, float[2, 4, 6] z) => (float[2, 4, 6] y, 
 _MATRICES = f"""{_H} g (float[6, 6] a, float[6, 6] b) => (float[6, 6] y) {{
     p = MatMul(a, b)  t = Transpose<perm = [1, 0]>(b)  y = Gemm<transB = 1>(p, t) }}"""
 
+_RANKED = f"""{_H} g (float[3, 6, 6] x) => (float[3, 2, 6] y) <int64[1] k = {{2}}> {{
+    r = Sigmoid(x)  v, i = TopK<axis = 1>(r, k)  y = Neg(v) }}"""
+_TILED = f"""{_H} g (float[2, 6] x) => (float[2, 12] y) <int64[2] r = {{1, 2}}> {{
+    s = Sigmoid(x)  y = Tile(s, r) }}"""
+_GRID = f"""{_H} g (float[2, 3] x) => (float[2, 3] y)
+    <int64[2, 3, 2] i = {{1, 0, 1, 1, 1, 2, 0, 0, 0, 1, 0, 2}}> {{ r = Sigmoid(x)  y = GatherND(r, i) }}"""
+_TRIANGLE = f"""{_H} g (float[2, 6, 6] x) => (float[2, 6, 6] y) <int64 k = {{1}}> {{
+    s = Sigmoid(x)  y = Trilu<upper = 0>(s, k) }}"""
+_HOT = f"""{_H} g (float[6] x) => (float[6, 4] y) <float d = {{4}}, float[2] v = {{0, 1}}> {{
+    s = Mul(x, x)  y = OneHot(s, d, v) }}"""
+_EYE = f"""{_H} g (float[6, 6] x) => (float[6, 6] y, int64[1] s) {{
+    e = EyeLike<k = 1>(x)  y = Mul(x, e)  s = Shape<start = 1>(x) }}"""
+
 FAULTS = (
+    BrokenPass(
+        "values are gathered along the last axis",
+        "ranked-values",
+        "movement.ranked_values",
+        'int(match.attrs.get("axis", -1))',
+        "-1",
+        _RANKED,
+    ),
+    BrokenPass(
+        "an axis is repeated element by element",
+        "tile-views",
+        "movement.tile_views",
+        "            apart.append(1)\n            grown.append(count)\n"
+        "        apart.append(size)\n        grown.append(count if size == 1 else size)\n",
+        "            apart.append(size)\n            grown.append(size)\n"
+        "        apart.append(1 if count != 1 else size)\n        grown.append(count if count != 1 else size)\n",
+        _TILED,
+    ),
+    BrokenPass(
+        "a permuted axis is taken for the whole one",
+        "grid-gather",
+        "movement.grid_gather",
+        "(places == np.arange(places.size)).all()",
+        "(np.sort(places) == np.arange(places.size)).all()",
+        _GRID,
+    ),
+    BrokenPass(
+        "a triangle ends a diagonal too early",
+        "triangle-mask",
+        "movement.triangle_mask",
+        "distance <= places[0]",
+        "distance < places[0]",
+        _TRIANGLE,
+    ),
+    BrokenPass(
+        "indices are rounded up",
+        "whole-indices",
+        "movement.whole_indices",
+        'editor.add("Cast", [given]',
+        'editor.add("Cast", [editor.add("Ceil", [given], like=given)]',
+        _HOT,
+    ),
+    BrokenPass(
+        "the diagonal is always the main one",
+        "known-results",
+        "fold.known_results",
+        'k=int(node.attrs.get("k", 0))',
+        "k=0",
+        _EYE,
+    ),
     BrokenPass(
         "channels in columns are taken for channels in depth",
         "block-movement",
