@@ -9,7 +9,11 @@ EARLY_LAUNCH = "early_launch"
 """Launch attribute, CUDA's programmatic dependent launch: blocks may start before the launch in front has
 ended, up to where they wait for it (wpk/kernels/early_launch.cuh). Elsewhere it changes nothing."""
 
-ATTRIBUTES = (EARLY_LAUNCH,)
+COOPERATIVE = "cooperative"
+"""Launch attribute: all blocks of the grid run at once, or none does, so that they may wait for each other
+(wpk/kernels/grid_barrier.cuh). CUDA refuses a grid that the GPU cannot hold."""
+
+ATTRIBUTES = (EARLY_LAUNCH, COOPERATIVE)
 """Every name that `Launch.attributes` may hold."""
 
 NO_CLUSTER = (1, 1, 1)

@@ -13,7 +13,7 @@ namespace
 
 constexpr std::uint64_t counter_size = sizeof(std::int32_t);
 constexpr std::int64_t most_grid[] = {std::numeric_limits<std::int32_t>::max(), 65535, 65535};
-constexpr std::uint32_t most_attributes = 2;
+constexpr std::uint32_t most_attributes = 3;
 
 std::uint64_t size_of(const Expression& expression, const Dims& dims)
 {
@@ -166,6 +166,12 @@ struct BoundLaunch::State
             LaunchAttribute& attribute = attributes[count++];
             attribute.id = attribute_programmatic_serialization;
             attribute.value.programmatic_serialization = 1;
+        }
+        if ((launch.attributes & cooperative) != 0)
+        {
+            LaunchAttribute& attribute = attributes[count++];
+            attribute.id = attribute_cooperative;
+            attribute.value.cooperative = 1;
         }
         const auto& cluster = launch.cluster;
         if (cluster != std::array<std::uint32_t, 3>{1, 1, 1})

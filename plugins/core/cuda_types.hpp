@@ -41,10 +41,11 @@ struct LaunchAttribute
         {
             std::uint32_t x, y, z;
         } cluster;
-        std::int32_t programmatic_serialization;
+        std::int32_t programmatic_serialization, cooperative;
     } value;
 };
 
+constexpr std::int32_t attribute_cooperative = 2;
 constexpr std::int32_t attribute_cluster = 4;
 constexpr std::int32_t attribute_programmatic_serialization = 6;
 

@@ -10,7 +10,7 @@ namespace
 // CUDA C++ programming guide, "Technical specifications per compute capability", and of clusters the largest that any
 // GPU takes; wpk/plan/checks holds plans to the limits of their GPU.
 constexpr std::uint64_t most_threads = 1024, most_block[] = {1024, 1024, 64}, most_cluster = 16;
-constexpr std::uint32_t most_shared = 228 * 1024, known_attributes = early_launch;
+constexpr std::uint32_t most_shared = 228 * 1024, known_attributes = early_launch | cooperative;
 constexpr std::size_t most_arguments = 512, most_rank = 5, least_argument = 5;
 
 std::array<std::uint32_t, 3> read_extents(ByteReader& in, const char* field)

@@ -79,7 +79,7 @@ struct CounterArgument
 using Argument =
     std::variant<InputArgument, SizeArgument, TensorMapArgument, OutputArgument, WorkspaceArgument, CounterArgument>;
 
-constexpr std::uint32_t early_launch = 1; // bit of Launch::attributes
+constexpr std::uint32_t early_launch = 1, cooperative = 2; // bits of Launch::attributes
 
 struct Launch
 {

@@ -80,6 +80,7 @@ static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) && sizeof(Ten
                   && alignof(TensorMapDescriptor) >= alignof(CUtensorMap),
     "sizes differ");
 static_assert(attribute_cluster == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+                  && attribute_cooperative == CU_LAUNCH_ATTRIBUTE_COOPERATIVE
                   && attribute_programmatic_serialization == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
     "numbers differ");
 

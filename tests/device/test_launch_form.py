@@ -10,7 +10,7 @@ import pytest
 from wpk.device.launch_form import Parameters, configuration
 from wpk.errors import LaunchError
 from wpk.execution import BoundLaunch, Pointer, TensorMap
-from wpk.launch import EARLY_LAUNCH
+from wpk.launch import COOPERATIVE, EARLY_LAUNCH
 
 driver = pytest.importorskip("cuda.bindings.driver", reason="needs cuda-bindings (extra gpu)")
 
@@ -44,9 +44,16 @@ def test_clusters_and_early_launch_are_attributes() -> None:
     assert words == {CLUSTER_DIMENSION: [4, 3, 1], PROGRAMMATIC_STREAM_SERIALIZATION: [1, 0, 0]}
 
 
+def test_a_cooperative_launch_is_an_attribute() -> None:
+    config = configuration(driver, launch(attributes=(COOPERATIVE,)), 0)
+    words = {number: value[0] for number, value in said(config).items()}
+    number = int(driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+    assert words == {number: 1}
+
+
 def test_refuses_attributes_that_it_does_not_know() -> None:
-    with pytest.raises(LaunchError, match="'cooperative', which this version does not know"):
-        configuration(driver, launch(attributes=("cooperative",)), 0)
+    with pytest.raises(LaunchError, match="'persisting', which this version does not know"):
+        configuration(driver, launch(attributes=("persisting",)), 0)
 
 
 def test_parameters_are_pointers_to_values_of_their_size() -> None:

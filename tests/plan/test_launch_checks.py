@@ -9,6 +9,7 @@ import pytest
 
 from wpk.errors import PlanError
 from wpk.launch import (
+    COOPERATIVE,
     EARLY_LAUNCH,
     CounterArgument,
     Im2col,
@@ -76,7 +77,7 @@ LAUNCH = r"plan.steps\[0\].launches\[0\]"
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"attributes": ("cooperative",)}, r"attributes: 'cooperative' is none of"),
+        ({"attributes": ("persisting",)}, r"attributes: 'persisting' is none of"),
         ({"attributes": (EARLY_LAUNCH, EARLY_LAUNCH)}, "attributes: .* says one twice"),
         ({"cluster": (0, 1, 1)}, r"cluster: \(0, 1, 1\) is not 1 to 16 blocks"),
         ({"grid": (32, 1, 1), "cluster": (32, 1, 1)}, "cluster: .* is not 1 to 16 blocks"),
@@ -168,6 +169,12 @@ def test_plans_for_older_architectures_have_none_of_it(
     with pytest.raises(PlanError, match=f"{LAUNCH}.{field}: needs sm_90, the plan is for sm_80"):
         check_plan(plan)
     check_plan(replace(bundle.plan, arch="sm_80"))
+
+
+def test_cooperative_launches_are_older(bundle: PlanBundle) -> None:
+    plan = plan_with(bundle.plan, attributes=(COOPERATIVE,))
+    check_plan(plan)
+    check_plan(replace(plan, arch="sm_75"))
 
 
 def test_a_launch_with_an_argument_out_of_order_is_refused() -> None:

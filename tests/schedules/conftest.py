@@ -118,6 +118,7 @@ class Execution:
             mode,
             cluster=launch.cluster,
             awaited=awaited if EARLY_LAUNCH in launch.attributes else None,
+            attributes=tuple(name for name in launch.attributes if name != EARLY_LAUNCH),
         )
         assert not counters.any(), "counters are zero between launches"
 

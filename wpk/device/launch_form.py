@@ -7,7 +7,7 @@ from typing import Any
 from wpk.device.tensor_map import DESCRIPTOR_BYTES, encode
 from wpk.errors import LaunchError
 from wpk.execution import BoundArgument, BoundLaunch, Pointer, TensorMap
-from wpk.launch import EARLY_LAUNCH, NO_CLUSTER
+from wpk.launch import COOPERATIVE, EARLY_LAUNCH, NO_CLUSTER
 
 _INT32 = range(-(2**31), 2**31)
 
@@ -77,13 +77,17 @@ def _cluster(driver: Any, cluster: tuple[int, int, int]) -> Any:
 
 
 def _named(driver: Any, entry: str, name: str) -> Any:
-    if name != EARLY_LAUNCH:
+    ids = driver.CUlaunchAttributeID
+    attribute = driver.CUlaunchAttribute()
+    if name == EARLY_LAUNCH:
+        attribute.id = ids.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+        attribute.value.programmaticStreamSerializationAllowed = 1
+    elif name == COOPERATIVE:
+        attribute.id = ids.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+        attribute.value.cooperative = 1
+    else:
         raise LaunchError(
             f"{entry} is launched with the attribute {name!r}, which this version does not know",
             fix="optimize the model again with this version of wpk",
         )
-    ids = driver.CUlaunchAttributeID
-    attribute = driver.CUlaunchAttribute()
-    attribute.id = ids.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-    attribute.value.programmaticStreamSerializationAllowed = 1
     return attribute

@@ -103,8 +103,9 @@ enum class Collective : uint32
     wgmmaWait,
     clusterArrive,
     clusterWait,
-    namedBarrier, // lanes do not meet in these two: they sleep there
-    mbarrier
+    namedBarrier, // lanes do not meet in these three: they sleep there
+    mbarrier,
+    gridBarrier
 };
 
 // Operands of the collectives: every lane passes the address of its own.
@@ -173,6 +174,9 @@ extern "C"
     // A __threadfence; and an atomicAdd of an integer, which counts what the block has written before.
     void wpk_emulator_fence();
     void wpk_emulator_count();
+    // Blocks of a cooperative launch: one more has arrived; the number is at least `arrivals`.
+    void wpk_emulator_grid_arrive(int* counter);
+    void wpk_emulator_grid_wait(const int* counter, int arrivals);
     // The kernels in front have ended, and what they wrote can be read.
     void wpk_emulator_wait_previous();
     void wpk_emulator_mbarrier_init(unsigned long barrier, int count);

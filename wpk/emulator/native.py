@@ -18,7 +18,7 @@ from wpk.emulator.errors import EmulatorError
 from wpk.emulator.memory import pages_of
 from wpk.emulator.mode import FAST, Mode
 from wpk.execution import BoundArgument, BoundLaunch, Pointer, TensorMap
-from wpk.launch import EARLY_LAUNCH
+from wpk.launch import COOPERATIVE, EARLY_LAUNCH
 
 _ACCESS_KINDS = ("load", "store", "matrix_load", "copy")  # enum AccessKind in runtime/state.h
 _ARGUMENT_BYTES = 128  # of the largest value, a tensor map, which asks for an alignment of 64
@@ -118,7 +118,8 @@ def _sizes(launch: BoundLaunch, mode: Mode, seed: int, threads: int | None) -> t
     triples = ((ctypes.c_uint32 * 3)(*x) for x in (launch.grid, launch.block, launch.cluster))
     count = threads or len(os.sched_getaffinity(0))
     numbers = map(ctypes.c_uint32, (launch.shared_bytes, count, mode.bits))
-    return *triples, *numbers, ctypes.c_uint64(seed)
+    cooperative = ctypes.c_uint32(COOPERATIVE in launch.attributes)
+    return *triples, *numbers, ctypes.c_uint64(seed), cooperative
 
 
 def _early(

@@ -9,6 +9,7 @@ from wpk.dims import DimExpr, ceil_div, product
 from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
 from wpk.launch import (
+    COOPERATIVE,
     Argument,
     CounterArgument,
     InputArgument,
@@ -62,6 +63,7 @@ class KernelPlan:
         tensor_maps: Descriptors that it takes (``wpk::TensorMaps``).
         cluster: Blocks of a cluster.
         leading: The extent that is passed at run time, where that is not the problem's.
+        cooperative: Whether blocks wait for each other, so that all of them must run at once.
     """
 
     members: Members
@@ -72,6 +74,7 @@ class KernelPlan:
     tensor_maps: tuple[TensorMapArgument, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     leading: Extent | None = None
+    cooperative: bool = False
 
 
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
@@ -154,7 +157,10 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                     *scratch,
                 ),
                 cluster=kernel.cluster,
-                attributes=launch_attributes(dict(schedule.parameters()).get(EARLY, 0)),
+                attributes=(
+                    *launch_attributes(dict(schedule.parameters()).get(EARLY, 0)),
+                    *((COOPERATIVE,) if kernel.cooperative else ()),
+                ),
             ),
         )
 

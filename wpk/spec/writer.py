@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from wpk.dims import DimExpr, DimNode, DimOperation
 from wpk.launch import (
+    COOPERATIVE,
     EARLY_LAUNCH,
     Argument,
     CounterArgument,
@@ -36,7 +37,7 @@ _OPERATIONS = {
     DimOperation.EQUAL: 9,
     DimOperation.LESS: 10,
 }
-_ATTRIBUTES = {EARLY_LAUNCH: 1}
+_ATTRIBUTES = {EARLY_LAUNCH: 1, COOPERATIVE: 2}
 
 
 class SpecWriter:

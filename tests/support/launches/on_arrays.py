@@ -37,11 +37,12 @@ def launch_on_arrays(
     cluster: tuple[int, int, int] = NO_CLUSTER,
     seed: int = 0,
     awaited: Sequence[Array] | None = None,
+    attributes: tuple[str, ...] = (),
 ) -> Statistics:
     """Execute one kernel; it is launched early where memory that it must wait for is given."""
     bound = tuple(map(_bound, arguments))
-    attributes = () if awaited is None else (EARLY_LAUNCH,)
-    launch = BoundLaunch("", entry, grid, block, cluster, shared_bytes, bound, attributes)
+    named = (*attributes, *(() if awaited is None else (EARLY_LAUNCH,)))
+    launch = BoundLaunch("", entry, grid, block, cluster, shared_bytes, bound, named)
     return launch_kernel(library, launch, mode, seed=seed, awaited=awaited or ())
 
 

@@ -7,8 +7,8 @@ namespace wpk::emulator
 const char* nameOf(Collective kind)
 {
     static const char* const kNames[] = {"__syncwarp", "shuffle", "ballot", "warp reduction", "loadMatrix", "mmaTile",
-        "wgmma", "fenceWgmma", "commitWgmma", "waitWgmma", "arriveCluster", "waitCluster", "syncThreads",
-        "waitBarrier"};
+        "wgmma", "fenceWgmma", "commitWgmma", "waitWgmma", "arriveCluster", "waitCluster", "syncThreads", "waitBarrier",
+        "waitGrid"};
     return kNames[static_cast<uint32>(kind)];
 }
 

@@ -12,7 +12,7 @@ namespace
 
 struct Waiting
 {
-    uint32 atBarrier = 0, inWarps = 0, atCluster = 0, atNamed = 0, asleep = 0;
+    uint32 atBarrier = 0, inWarps = 0, atCluster = 0, atNamed = 0, atGrid = 0, asleep = 0;
     const Fiber* sleeper = nullptr; // at a barrier in shared memory
 };
 
@@ -29,6 +29,11 @@ Waiting countWaiting()
             if (fiber.kind == Collective::clusterWait)
             {
                 waiting.atCluster++;
+                continue;
+            }
+            if (fiber.kind == Collective::gridBarrier)
+            {
+                waiting.atGrid++;
                 continue;
             }
             if (fiber.kind == Collective::namedBarrier)
@@ -62,6 +67,7 @@ void failDeadlock()
     };
     say(waiting.asleep, "a barrier in shared memory", barrier);
     say(waiting.atCluster, "the barrier of the cluster", "");
+    say(waiting.atGrid, "a barrier of the grid", ", whose other blocks do not arrive or run only later");
     say(waiting.atNamed, "syncThreads", "");
     say(waiting.atBarrier, "__syncthreads", "");
     say(waiting.inWarps, "a warp operation that lanes of their warp do not reach", "");

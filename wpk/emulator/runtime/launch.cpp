@@ -16,6 +16,7 @@ namespace
 {
 
 constexpr uint32 kMaximumThreads = 1024;
+constexpr uint64 kMaximumTogether = 4096; // more blocks than any GPU holds at once
 
 std::mutex launchMutex;
 std::vector<std::unique_ptr<Worker>> workers;
@@ -152,12 +153,28 @@ bool checkClusters(const Launch& launch)
             grid.x, grid.y, grid.z);
         return false;
     }
-    // Its blocks share an operating system thread, and static shared memory belongs to that.
-    if (blocks > 1 && launch.staticBytes != 0)
+    return true;
+}
+
+bool checkTogether(const Launch& launch, bool isCooperative)
+{
+    if (isCooperative && volume(launch.cluster) > 1)
+    {
+        snprintf(launch.message, launch.messageBytes, "a cooperative launch of clusters is not emulated");
+        return false;
+    }
+    if (volume(launch.together) > kMaximumTogether)
+    {
+        snprintf(launch.message, launch.messageBytes, "a cooperative launch of %llu blocks: at most %llu are emulated",
+            volume(launch.together), kMaximumTogether);
+        return false;
+    }
+    // These blocks share an operating system thread, and static shared memory belongs to that.
+    if (volume(launch.together) > 1 && launch.staticBytes != 0)
     {
         snprintf(launch.message, launch.messageBytes,
-            "a kernel with %zu bytes of static shared memory in a cluster: only dynamic shared memory is emulated "
-            "there",
+            "a kernel with %zu bytes of static shared memory in a cluster or a cooperative launch: only dynamic shared "
+            "memory is emulated there",
             launch.staticBytes);
         return false;
     }
@@ -174,8 +191,9 @@ using namespace wpk::emulator;
 // wait for one another.
 // `arguments` are pointers to the values, as cuLaunchKernel takes them. Returns 0, or 1 with `message` set.
 WPK_API int wpk_emulator_launch(void (*kernel)(void**), void** arguments, const uint32_t* grid, const uint32_t* block,
-    const uint32_t* cluster, uint32_t shared_bytes, uint32_t threads, uint32_t modes, uint64_t seed, uint32_t is_early,
-    const Pages* awaited, size_t awaited_count, Statistics* statistics, char* message, size_t message_bytes)
+    const uint32_t* cluster, uint32_t shared_bytes, uint32_t threads, uint32_t modes, uint64_t seed,
+    uint32_t is_cooperative, uint32_t is_early, const Pages* awaited, size_t awaited_count, Statistics* statistics,
+    char* message, size_t message_bytes)
 {
     const std::lock_guard<std::mutex> lock(launchMutex);
     Launch launch{};
@@ -190,9 +208,10 @@ WPK_API int wpk_emulator_launch(void (*kernel)(void**), void** arguments, const 
     launch.message = message;
     launch.messageBytes = message_bytes;
     findStaticShared(launch);
-    if (!checkBlocks(launch) || !checkClusters(launch))
+    launch.together = is_cooperative ? launch.grid : launch.cluster;
+    if (!checkBlocks(launch) || !checkClusters(launch) || !checkTogether(launch, is_cooperative != 0))
         return 1;
-    launch.clusters = volume(launch.grid) / volume(launch.cluster);
+    launch.clusters = volume(launch.grid) / volume(launch.together);
     if (threads > launch.clusters)
         threads = static_cast<uint32_t>(launch.clusters);
     if (is_early)

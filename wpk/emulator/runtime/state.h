@@ -1,8 +1,8 @@
 // The state of a launch: fibers (one a CUDA thread), warps, and workers (one an operating system thread).
 //
-// A worker executes the blocks of one cluster at a time (of a cluster of one, where there are none), all of
-// whose fibers stay on it. Lanes of a warp run one after another until each reaches a rendezvous; warps run
-// one after another until all wait.
+// A worker executes the blocks of one cluster at a time (of a cluster of one, where there are none; of a cooperative
+// launch the whole grid), all of whose fibers stay on it. Lanes of a warp run one after another until each reaches a
+// rendezvous; warps run one after another until all wait.
 #pragma once
 
 #include <atomic>
@@ -152,6 +152,7 @@ struct Launch
     void (*kernel)(void**);
     void** arguments;
     emulated::Index3 grid, block, cluster;
+    emulated::Index3 together; // blocks that are executed at once: a cluster, or the grid of a cooperative launch
     uint32 sharedBytes, modes;
     uint64 seed, clusters;
     std::atomic<uint64> nextCluster{0};

@@ -127,13 +127,13 @@ void beginCluster(Worker& self, uint64 number)
 {
     const Launch& launch = *self.launch;
     const Index3 clusters{
-        launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z};
-    const Index3 first{static_cast<uint32>(number % clusters.x) * launch.cluster.x,
-        static_cast<uint32>(number / clusters.x % clusters.y) * launch.cluster.y,
-        static_cast<uint32>(number / clusters.x / clusters.y) * launch.cluster.z};
+        launch.grid.x / launch.together.x, launch.grid.y / launch.together.y, launch.grid.z / launch.together.z};
+    const Index3 first{static_cast<uint32>(number % clusters.x) * launch.together.x,
+        static_cast<uint32>(number / clusters.x % clusters.y) * launch.together.y,
+        static_cast<uint32>(number / clusters.x / clusters.y) * launch.together.z};
     for (RunningBlock& block : self.blocks)
     {
-        const Index3 place = unflatten(block.rank, launch.cluster);
+        const Index3 place = unflatten(block.rank, launch.together);
         block.index = {first.x + place.x, first.y + place.y, first.z + place.z};
         block.live = block.threads;
         block.barred = 0;
@@ -226,7 +226,7 @@ void prepareBlock(Worker& self, uint32 rank, uint32 threads)
 
 void prepareWorker(Worker& self, Launch& launch)
 {
-    const uint32 threads = count(launch.block), blocks = count(launch.cluster);
+    const uint32 threads = count(launch.block), blocks = count(launch.together);
     self.launch = &launch;
     self.statistics = Statistics();
     if (!growStacks(self, static_cast<size_t>(threads) * blocks) || !mapShared(self, blocks))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from math import prod
 
 from wpk.execution import TensorMap
-from wpk.launch import ATTRIBUTES, NO_CLUSTER, Launch, TensorMapArgument
+from wpk.launch import ATTRIBUTES, EARLY_LAUNCH, NO_CLUSTER, Launch, TensorMapArgument
 from wpk.plan.binding import bind_map, element_bytes
 from wpk.plan.checks.sized_plan import SizedPlan
 from wpk.plan.fields import wrong
@@ -63,7 +63,7 @@ def _check_arch(arch: str, launch: Launch, path: str) -> None:
 def _extensions(launch: Launch) -> Iterator[str]:
     if launch.cluster != NO_CLUSTER:
         yield "cluster"
-    if launch.attributes:
+    if EARLY_LAUNCH in launch.attributes:
         yield "attributes"
     for index, argument in enumerate(launch.arguments):
         if isinstance(argument, TensorMapArgument):
