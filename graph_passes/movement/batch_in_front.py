@@ -3,6 +3,7 @@
     MatMul(Transpose(x), w)       ->  Transpose(MatMul(x, w))         the last dimension stays last
     f(Transpose(x), c)            ->  Transpose(f(x, c))              f element-wise or on last rows
     Gather(Transpose(x), number)  ->  Transpose(Gather(x, number))
+    Concat, Slice, ReduceSum …    ->  the same                        along dimensions but the first
     Reshape(Transpose(x))         ->  Transpose(Reshape(Transpose(Reshape(x))))
 
 torch's multi-head attention computes with the sequence in front: [batch, s, e] to [s, batch, e], and
@@ -11,100 +12,69 @@ pair must meet before lowering. In the last form the first Reshape splits, the i
 the first dimension in front, the second Reshape merges; what is the identity is left out.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.kinds import ROWS, SOFTMAX, is_elementwise
-from wpk.graph_passes.core.query import Dims, dims, is_op, made_by, same_dims
-from wpk.graph_passes.movement.reshape_chains import MANY, RESHAPES, permutation, sizes_of
+from wpk.graph_passes.core.query import REDUCTIONS, Dims, dims, is_op, same_dims
+from wpk.graph_passes.movement.behind_joins import behind_concat, behind_reduction, behind_slice
+from wpk.graph_passes.movement.reshape_chains import MANY, RESHAPES, sizes_of
+from wpk.graph_passes.movement.turns import Swap, Turn, turn_of
 
 
-@dataclass(frozen=True)
-class _Turn:
-    """A Transpose that takes the first dimension away: its input, and where dimensions come from."""
-
-    source: gs.Tensor
-    perm: list[int]
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether the last dimension stays the last."""
-        return self.perm[-1] == len(self.perm) - 1
-
-
-@dataclass(frozen=True)
-class _Swap:
-    """A node that moves before a Transpose.
-
-    Attributes:
-        output: What the node gives, and the transpose behind it gives from now on.
-        make: Writes the node and returns what it makes.
-        perm: Of the transpose behind.
-    """
-
-    output: gs.Tensor
-    make: Callable[[GraphEditor], gs.Tensor]
-    perm: list[int]
-
-
-class BatchInFront(Rule[_Swap]):
+class BatchInFront(Rule[Swap]):
     """Let the first dimension stay in front for as long as the graph allows."""
 
     name = "batch-in-front"
 
-    def match(self, graph: gs.Graph, node: gs.Node) -> _Swap | None:
+    def match(self, graph: gs.Graph, node: gs.Node) -> Swap | None:
         """Match a node behind a transpose, which moves by this node; later rounds carry it on."""
-        turn = next((t for x in node.inputs if (t := _turn_of(x)) is not None), None)
+        turn = next((t for x in node.inputs if (t := turn_of(x)) is not None), None)
         if turn is None or not node.outputs:
             return None
         if is_op(node, "MatMul"):
             return _behind_product(node, turn)
         if is_op(node, "Gather"):
             return _behind_gather(node, turn)
+        if is_op(node, "Concat"):
+            return behind_concat(node, turn)
+        if is_op(node, "Slice"):
+            return behind_slice(node, turn)
+        if is_op(node, *REDUCTIONS):
+            return behind_reduction(node, turn)
         if is_op(node, *RESHAPES):
             return _behind_reshape(node, turn)
         if is_elementwise(node) or is_op(node, *ROWS, *SOFTMAX):
             return _behind_rows(node, turn)
         return None
 
-    def rewrite(self, editor: GraphEditor, match: _Swap) -> None:
+    def rewrite(self, editor: GraphEditor, match: Swap) -> None:
         """Write the node, and the transpose behind it."""
         output, attrs = match.output, {"perm": match.perm}
         new = editor.add("Transpose", [match.make(editor)], like=output, attrs=attrs)
         editor.replace(output, new)
 
 
-def _turn_of(tensor: gs.Tensor) -> _Turn | None:
-    node = made_by(tensor, "Transpose")
-    perm = permutation(node) if node is not None else None
-    if node is None or perm is None or perm[0] == 0 or dims(node.inputs[0]) is None:
-        return None
-    return _Turn(node.inputs[0], perm)
-
-
-def _behind_product(node: gs.Node, turn: _Turn) -> _Swap | None:
+def _behind_product(node: gs.Node, turn: Turn) -> Swap | None:
     weight, output = node.inputs[1], node.outputs[0]
     if not turn.keeps_rows or not isinstance(weight, gs.Constant) or len(weight.shape) != 2:
         return None
     shape = [*(dims(turn.source) or [])[:-1], int(weight.shape[1])]
     inputs = [turn.source, weight]
-    return _Swap(
+    return Swap(
         output, lambda editor: editor.add("MatMul", inputs, like=output, shape=shape), turn.perm
     )
 
 
-def _behind_rows(node: gs.Node, turn: _Turn) -> _Swap | None:
+def _behind_rows(node: gs.Node, turn: Turn) -> Swap | None:
     output, rank = node.outputs[0], len(turn.perm)
     along = range(rank) if is_elementwise(node) else [rank - 1]  # dimensions that it may mix
     if not is_elementwise(node) and int(node.attrs.get("axis", -1)) % rank not in along:
         return None
     inputs: list[gs.Tensor] = []
     for tensor in node.inputs:
-        own = _turn_of(tensor)
+        own = turn_of(tensor)
         if own is not None and own.perm == turn.perm and same_dims(dims(tensor), dims(output)):
             inputs.append(own.source)
         elif _is_row(tensor):
@@ -115,7 +85,7 @@ def _behind_rows(node: gs.Node, turn: _Turn) -> _Swap | None:
     if len(node.outputs) != 1 or not (turn.keeps_rows or plain):
         return None
     shape, attrs = dims(turn.source), node.attrs
-    return _Swap(
+    return Swap(
         output,
         lambda editor: editor.add(node.op, inputs, like=output, shape=shape, attrs=attrs),
         turn.perm,
@@ -133,7 +103,7 @@ def _is_row(tensor: gs.Tensor) -> bool:
     return all(size == 1 for size in tensor.shape[:-1])
 
 
-def _behind_gather(node: gs.Node, turn: _Turn) -> _Swap | None:
+def _behind_gather(node: gs.Node, turn: Turn) -> Swap | None:
     index, output = node.inputs[1], node.outputs[0]
     if not isinstance(index, gs.Constant) or len(index.shape) != 0:
         return None
@@ -144,14 +114,14 @@ def _behind_gather(node: gs.Node, turn: _Turn) -> _Swap | None:
     shape = dims(turn.source) or []
     rest: Dims = [*shape[:axis], *shape[axis + 1 :]]
     inputs, attrs = [turn.source, index], {"axis": axis}
-    return _Swap(
+    return Swap(
         output,
         lambda editor: editor.add("Gather", inputs, like=output, shape=rest, attrs=attrs),
         [place - int(place > axis) for place in perm],
     )
 
 
-def _behind_reshape(node: gs.Node, turn: _Turn) -> _Swap | None:
+def _behind_reshape(node: gs.Node, turn: Turn) -> Swap | None:
     output = node.outputs[0]
     source = sizes_of(dims(turn.source))
     before = [source[axis] for axis in turn.perm] if source is not None else None
@@ -177,7 +147,7 @@ def _behind_reshape(node: gs.Node, turn: _Turn) -> _Swap | None:
             tensor = editor.add("Transpose", [tensor], like=output, shape=shape, attrs=attrs)
         return _reshaped(editor, tensor, output, kept, [after[i] for i in order])
 
-    return _Swap(output, make, [order.index(i) for i in range(len(order))])
+    return Swap(output, make, [order.index(i) for i in range(len(order))])
 
 
 def _reshaped(

@@ -2,6 +2,7 @@
 
 Slice(Concat(a, b, ...))      ->  a                   the slice is exactly one part
 Split(Concat(a, b, ...))      ->  a, b, ...           cut where it was joined
+Gather(Concat(a, b, ...), i)  ->  Gather(a, j)        one number, along the same axis
 Concat(Concat(a, b), c)       ->  Concat(a, b, c)     along one axis
 op(Expand(x), y)              ->  op(x, y)            op broadcasts to the same shape anyway
 op(Expand(c), d)              ->  Expand(op(c, d))    of constants: a mask made for every batch
@@ -12,6 +13,7 @@ Transpose(f(Transpose(x)))    ->  f(Transpose(...))   f of one variable, so that
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
@@ -51,7 +53,7 @@ class RedundantMovement(GraphPass):
         """Rewrite each of the forms above."""
         result = PassResult()
         editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Slice", "Split", "Concat", "Where", "Transpose"):
+        for node in live_nodes(graph, "Slice", "Split", "Gather", "Concat", "Where", "Transpose"):
             result.rewritten += int(_REWRITES[node.op](editor, node, result))
         for node in live_nodes(graph, *_BROADCASTING):
             result.rewritten += _skip_expand(node)
@@ -77,6 +79,25 @@ def _slice_of_concat(editor: GraphEditor, node: gs.Node, result: PassResult) -> 
     for index, (low, high) in enumerate(pairwise(edges)):
         if (low, high) == (start, end):
             return _replace(editor, node, [(node.outputs[0], concat.inputs[index])], result)
+    return False
+
+
+def _gather_of_concat(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
+    """Read the one part that a number picks from."""
+    del result
+    concat, index = made_by(node.inputs[0], "Concat"), integers(node.inputs[1])
+    edges = _edges(concat) if concat is not None else None
+    if concat is None or edges is None or index is None or len(node.inputs[1].shape) > 0:
+        return False
+    dimensions = rank(concat.outputs[0]) or 1
+    at = index[0] + edges[-1] if index[0] < 0 else index[0]
+    if int(node.attrs.get("axis", 0)) % dimensions != int(concat.attrs["axis"]) % dimensions:
+        return False
+    for part, (low, high) in zip(concat.inputs, pairwise(edges), strict=True):
+        if low <= at < high:
+            number = np.array(at - low, np.int64)
+            node.inputs = [part, editor.constant(f"{node.name}_index", number)]
+            return True
     return False
 
 
@@ -218,6 +239,7 @@ def _broadcast(shapes: list[Dims | None]) -> Dims | None:
 _REWRITES = {
     "Slice": _slice_of_concat,
     "Split": _split_of_concat,
+    "Gather": _gather_of_concat,
     "Concat": _concat_of_concat,
     "Where": _where,
     "Transpose": _transpose,

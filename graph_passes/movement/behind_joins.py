@@ -1,0 +1,72 @@
+"""Joins, cuts and reductions behind a Transpose that takes the first dimension away."""
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor
+from wpk.graph_passes.core.query import Dims, dims, given, integers
+from wpk.graph_passes.core.reductions import reduced_axes
+from wpk.graph_passes.movement.turns import Swap, Turn, turn_of
+
+_AXES = 3
+"""The place of a Slice's axes."""
+
+
+def behind_concat(node: gs.Node, turn: Turn) -> Swap | None:
+    """Match a Concat of transposes that are alike."""
+    turns = [turn_of(tensor) for tensor in node.inputs]
+    sources = [each.source for each in turns if each is not None and each.perm == turn.perm]
+    axis = turn.perm[int(node.attrs["axis"]) % len(turn.perm)]
+    shape = _unturned(node.outputs[0], turn)
+    if axis == 0 or shape is None or len(sources) != len(node.inputs):
+        return None
+    output, attrs = node.outputs[0], {"axis": axis}
+    return Swap(
+        output,
+        lambda editor: editor.add("Concat", sources, like=output, shape=shape, attrs=attrs),
+        turn.perm,
+    )
+
+
+def behind_slice(node: gs.Node, turn: Turn) -> Swap | None:
+    """Match a Slice along known dimensions."""
+    axes, shape = integers(given(node, _AXES)), _unturned(node.outputs[0], turn)
+    if axes is None or shape is None or any(turn.perm[axis] == 0 for axis in axes):
+        return None
+    new = np.array([turn.perm[axis] for axis in axes], np.int64)
+    others = list(node.inputs)
+
+    def make(editor: GraphEditor) -> gs.Tensor:
+        others[0], others[_AXES] = turn.source, editor.constant(f"{node.name}_axes", new)
+        return editor.add("Slice", others, like=node.outputs[0], shape=shape)
+
+    return Swap(node.outputs[0], make, turn.perm)
+
+
+def behind_reduction(node: gs.Node, turn: Turn) -> Swap | None:
+    """Match a reduction that keeps the first dimension of what is transposed."""
+    reduced, source = reduced_axes(node), dims(turn.source)
+    if not reduced or source is None or any(turn.perm[axis] == 0 for axis in reduced):
+        return None
+    axes = sorted(turn.perm[axis] for axis in reduced)
+    keeps = bool(node.attrs.get("keepdims", 1))
+    left = [place for place in range(len(turn.perm)) if keeps or place not in axes]
+    perm = [left.index(place) for place in turn.perm if place in left]
+    shape: Dims = [1 if place in axes else source[place] for place in left]
+    attrs = {name: value for name, value in node.attrs.items() if name != "axes"}
+
+    def make(editor: GraphEditor) -> gs.Tensor:
+        inputs, own = [turn.source], dict(attrs)
+        if given(node, 1) is None:
+            own["axes"] = axes
+        else:
+            inputs.append(editor.constant(f"{node.name}_axes", np.array(axes, np.int64)))
+        return editor.add(node.op, inputs, like=node.outputs[0], shape=shape, attrs=own)
+
+    return Swap(node.outputs[0], make, perm)
+
+
+def _unturned(output: gs.Tensor, turn: Turn) -> Dims | None:
+    """The shape of an output in the order of what is transposed."""
+    shape = dims(output)
+    return None if shape is None else [shape[turn.perm.index(i)] for i in range(len(shape))]
