@@ -17,3 +17,5 @@ from wpk.graph_passes.core.query import (
 from wpk.graph_passes.core.runtime import open_session
 from wpk.graph_passes.core.shapes import infer_shapes
 from wpk.graph_passes.core.tidy import read_tensors
+from wpk.graph_passes.recurrent.node import OPERATORS as RECURRENT
+from wpk.graph_passes.recurrent.node import RecurrentNode

@@ -65,6 +65,10 @@ from wpk.graph_passes.recognise.layer_norm import RecognizeLayerNorm
 from wpk.graph_passes.recognise.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
 from wpk.graph_passes.recognise.sigmoid import RecognizeSigmoid
 from wpk.graph_passes.recognise.softmax import RecognizeSoftmax
+from wpk.graph_passes.recurrent.batch_first import RecurrentBatchFirst
+from wpk.graph_passes.recurrent.directions import RecurrentDirections
+from wpk.graph_passes.recurrent.operators import RecurrentOperators
+from wpk.graph_passes.recurrent.states import RecurrentStates
 
 
 def pass_groups(precision: Precision) -> list[list[GraphPass]]:
@@ -83,6 +87,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
             ClampBeforeProduct(precision),
         ],
         [SetPrecision(precision)],
+        [RecurrentOperators()],
         [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
         [ChannelsLast()],
     ]
@@ -102,6 +107,9 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         BlockMovement(),
         QuantisedProducts(),
         QuantisationParts(),
+        RecurrentBatchFirst(),
+        RecurrentDirections(),
+        RecurrentStates(),
         FunctionBodies(),  # of what the passes before leave
         DeadCode(),
         ConstantFolding(),

@@ -2,7 +2,7 @@
 
     python benchmarks/subjects/exported.py tv_resnet18.dynamo resnet18.onnx --seed 0
 
-`exported.zip` holds, for each model, ``NAME.onnx`` (the graph as torch.onnx wrote it, its large
+`exported.zip`, and `recurrent.zip` of small recurrent networks, hold, for each model, ``NAME.onnx`` (the graph as torch.onnx wrote it, its large
 initializers emptied) and ``NAME.json`` (what was emptied: initializer name to shape and type).  The
 weights depend on an initializer's name and the seed alone, so that every machine gets the same.
 """
@@ -23,25 +23,26 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 ARCHIVE = Path(__file__).with_name("exported.zip")
+RECURRENT = Path(__file__).with_name("recurrent.zip")
 _SCALES = ("weight", "var", "gamma")  # names of vectors that multiply or divide: kept near 1
 
 
-def model_names() -> list[str]:
-    """The models in the archive, e.g. ``tv_resnet18.dynamo``."""
-    with zipfile.ZipFile(ARCHIVE) as archive:
-        names = archive.namelist()
+def model_names(archive: Path = ARCHIVE) -> list[str]:
+    """The models in an archive, e.g. ``tv_resnet18.dynamo``."""
+    with zipfile.ZipFile(archive) as opened:
+        names = opened.namelist()
     return sorted(name.removesuffix(".onnx") for name in names if name.endswith(".onnx"))
 
 
-def refill(name: str, seed: int = 0) -> onnx.ModelProto:
-    """Return a model of the archive with weights drawn from the seed.
+def refill(name: str, seed: int = 0, archive: Path = ARCHIVE) -> onnx.ModelProto:
+    """Return a model of an archive with weights drawn from the seed.
 
     Raises:
         KeyError: the archive holds no such model.
     """
-    with zipfile.ZipFile(ARCHIVE) as archive:
-        model = onnx.load_from_string(archive.read(f"{name}.onnx"))
-        emptied = json.loads(archive.read(f"{name}.json"))
+    with zipfile.ZipFile(archive) as opened:
+        model = onnx.load_from_string(opened.read(f"{name}.onnx"))
+        emptied = json.loads(opened.read(f"{name}.json"))
     for tensor in model.graph.initializer:
         if tensor.name in emptied:
             shape, dtype = emptied[tensor.name]

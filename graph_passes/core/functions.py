@@ -26,6 +26,7 @@ MAX_WORDS_IN_NAME = 4
 # Inputs that only say how an operator works; their constants stay inside the body.
 _PARAMETERS: dict[str, tuple[int, ...]] = {
     "Clip": (1, 2),
+    "ConstantOfShape": (0,),
     "Expand": (1,),
     "Reshape": (1,),
     "Slice": (1, 2, 3, 4),
@@ -34,7 +35,7 @@ _PARAMETERS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(REDUCTIONS, (1,)),
 }
 # Inputs that are weights of an operator whatever their size: always inputs of the function.
-_WEIGHTED = of_kind(OperatorKind.PRODUCT, OperatorKind.NORMALISATION)
+_WEIGHTED = of_kind(OperatorKind.PRODUCT, OperatorKind.NORMALISATION, OperatorKind.RECURRENT)
 
 Chain = Sequence[gs.Node]
 

@@ -20,6 +20,7 @@ What is not floating point is exact but where errors let a tie go either way
     layer norm    first-order propagation through mean and variance
     resampling    what coordinates choose that are a few u off
     rounding      u_type |y| + half the smallest subnormal
+    recurrences   four times what roundings drawn at every step move the states by
 
 The factor 4 and sqrt(K) (instead of 1 and K) make them probabilistic: about four standard deviations
 for independent rounding errors (Higham and Mary, "A new approach to probabilistic rounding error
@@ -32,6 +33,7 @@ import numpy as np
 
 from wpk.checks import bounds_of_sums as sums
 from wpk.checks.bounded import Call, Floats
+from wpk.checks.bounds_of_recurrences import recurrence
 from wpk.checks.bounds_of_writes import written
 from wpk.checks.float64_nodes import Array
 from wpk.checks.undecided import RULES as UNDECIDED
@@ -44,14 +46,14 @@ Rule = Callable[[Call], "Floats | None"]
 
 def bound_error(call: Call) -> Floats | None:
     """Return the error bound of a node's output; None where it is exact."""
-    known = call.place == 0 or call.node.op_type in _ALIKE
+    known = call.place == 0 or call.node.op_type in _KNOWN
     rule = _RULES.get(call.node.op_type, _unknown) if known else _unknown
     with np.errstate(all="ignore"):
         error = rule(call)
     return error if error is not None and bool(np.any(error)) else None
 
 
-_ALIKE = ("Split", "Dropout", "TopK")
+_KNOWN = ("Split", "Dropout", "TopK", "LSTM", "GRU", "RNN")
 """Operators whose rules know all of their outputs."""
 
 
@@ -170,6 +172,7 @@ _NAMED: dict[ErrorRule, Rule] = {
     ErrorRule.SOFTMAX: sums.softmax,
     ErrorRule.LOG_SOFTMAX: sums.log_softmax,
     ErrorRule.NORMALISED: sums.normalised,
+    ErrorRule.RECURRENT: recurrence,
 }
 
 

@@ -17,6 +17,7 @@ from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
 from wpk.checks.reference_quantisation import DequantizeLinear, QuantizeLinear
+from wpk.checks.reference_recurrent import GRU, LSTM, RNN
 from wpk.checks.reference_resize import Resize
 from wpk.checks.reference_softmax import LogSoftmax, Softmax
 
@@ -79,17 +80,20 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     DequantizeLinear,
     Erf,
     GatherElements,
+    GRU,
     Gelu,
     GlobalMaxPool,
     GroupNormalization,
     HardSwish,
     LRN,
+    LSTM,
     LogSoftmax,
     LpNormalization,
     MaxPool,
     OneHot,
     Pad,
     QuantizeLinear,
+    RNN,
     Resize,
     ScatterElements,
     ScatterND,

@@ -9,9 +9,10 @@ from wpk.dtypes import Precision
 from wpk.errors import GraphError, WpkError
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.base import LoweredProblem
+from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
 from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.bare_nodes import lower_bare
-from wpk.lowering.body import read_body, require_supported
+from wpk.lowering.body import OperatorBody, read_body, require_supported
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.free_axis import sized_value
@@ -106,13 +107,18 @@ def _attempt(state: LoweringState, reasons: Mapping[str, str]) -> Program:
 
 def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Function]) -> None:
     body = body_of(node, functions)
-    require_supported(body, SHAPES)
+    recurrent = is_recurrence(body)
+    if not recurrent:
+        require_supported(body, SHAPES)
     require_one_output(node, {t.name for t in state.graph.outputs})
     inputs = {
         inner: state.view(outer)
         for inner, outer in zip(body.inputs, node.inputs, strict=False)
         if inner and outer.name
     }
+    if recurrent:
+        _emit_recurrence(state, node, body, RecurrenceBody(body, inputs, state.context))
+        return
     attention = AttentionBody(body, inputs, state.context, SHAPES) if is_attention(body) else None
     result = attention.result if attention else read_body(body, inputs, state.context, SHAPES)
     output = output_of(node) or node.outputs[0]
@@ -125,9 +131,30 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         lowered = lower_elementwise(result, y)
     else:
         lowered = _lower_anchor(result.anchor, result, y, state.context)
+    _emit(state, node, body, lowered, home)
+
+
+def _emit_recurrence(
+    state: LoweringState, node: gs.Node, body: OperatorBody, recurrence: RecurrenceBody
+) -> None:
+    output = node.outputs[0]
+    dtype = element_type(output)
+    home = state.memory.home(output.name, dtype, recurrence.shape, recurrence.leading)
+    state.views[output.name] = home
+    _emit(state, node, body, recurrence.lower(home), home)
+
+
+def _emit(
+    state: LoweringState, node: gs.Node, body: OperatorBody, lowered: LoweredProblem, home: View
+) -> None:
+    """Append the operator of a node.
+
+    Raises:
+        NotAViewError: Padding does not lie where its kernels write it.
+    """
     if not lowered.problem.pads_its_columns:
-        raise NotAViewError(output.name, home.shape, y.shape)
-    state.emit(node.name, body.onnx_nodes, lowered, output.name, node.name)
+        raise NotAViewError(home.source, home.shape, home.shape)
+    state.emit(node.name, body.onnx_nodes, lowered, node.outputs[0].name, node.name)
 
 
 def _lower_anchor(anchor: Anchor, result: Computation, y: View, context: Context) -> LoweredProblem:

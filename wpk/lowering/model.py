@@ -28,6 +28,9 @@ SIMPLIFYING = (
     "quantised-products",
     "resize-parts",
     "window-parts",
+    "recurrent-batch-first",
+    "recurrent-directions",
+    "recurrent-operators",
 )
 """Passes that replace operators which lowering does not know."""
 

@@ -11,6 +11,7 @@ _PRODUCT, _POOL, _REDUCTION, _OTHER = (
     OperatorKind.OTHER,
 )
 _ROW, _SOFTMAX = OperatorKind.NORMALISATION, OperatorKind.SOFTMAX
+_RECURRENT = OperatorKind.RECURRENT
 _NONE, _TERMS = Roundoff.NONE, Roundoff.TERMS
 _FIRST, _MEAN = Magnitude.FIRST, Magnitude.MEAN
 _NEGATIVE, _POSITIVE = (-math.inf, 0.0), (0.0, math.inf)
@@ -48,6 +49,9 @@ ROWS = (
     Row("QuantizeLinear", _OTHER, None, ErrorRule.QUANTISED),
     Row("QLinearConv", _OTHER, None, ErrorRule.QUANTISED, _TERMS),
     Row("QLinearMatMul", _OTHER, None, ErrorRule.QUANTISED, _TERMS),
+    Row("LSTM", _RECURRENT, None, ErrorRule.RECURRENT, _TERMS),
+    Row("GRU", _RECURRENT, None, ErrorRule.RECURRENT, _TERMS),
+    Row("RNN", _RECURRENT, None, ErrorRule.RECURRENT, _TERMS),
     Row("Attention", _OTHER, roundoff=_TERMS),
     Row("Einsum", _OTHER, roundoff=_TERMS),
     Row("BatchNormalization", _OTHER, roundoff=_TERMS, is_sensitive=True),

@@ -21,6 +21,8 @@ class OperatorKind(Enum):
     SOFTMAX = auto()
     NORMALISATION = auto()
     REDUCTION = auto()
+    RECURRENT = auto()
+    """It computes each step of a sequence from the state that the one before left."""
     VIEW = auto()
     """It keeps all elements and changes how they are seen."""
     MOVEMENT = auto()
@@ -79,6 +81,7 @@ class ErrorRule(Enum):
     SOFTMAX = auto()
     LOG_SOFTMAX = auto()
     NORMALISED = auto()
+    RECURRENT = auto()
 
 
 class Roundoff(Flag):

@@ -22,5 +22,6 @@ from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.pooling import Pooling, PoolKind
 from wpk.problems.prefix_scan import PrefixScan, ScanKind
 from wpk.problems.problem import FieldExpression, Problem
+from wpk.problems.recurrence import Cell, Recurrence
 from wpk.problems.reduction import ReduceKind, Reduction
 from wpk.problems.top_indices import TopIndices

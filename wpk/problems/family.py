@@ -10,6 +10,7 @@ class Family(StrEnum):
     DEPTHWISE = "depthwise"
     MATRIX_PRODUCT = "matrix product"
     ATTENTION = "attention"
+    RECURRENCE = "recurrence"
     POOLING = "pooling"
     REDUCTION = "reduction"
     NORMALISATION = "normalisation"

@@ -21,6 +21,8 @@ from wpk.schedules.normalisation import NormalisationTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.pooling import PoolingTemplate
 from wpk.schedules.prefix_scan import PrefixScanTemplate
+from wpk.schedules.recurrence_mma import RecurrenceMmaTemplate
+from wpk.schedules.recurrence_simt import RecurrenceSimtTemplate
 from wpk.schedules.reduction import ReductionTemplate
 from wpk.schedules.resize import ResizeTemplate
 from wpk.schedules.template import ScheduleTemplate
@@ -42,6 +44,8 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     AttentionSimtTemplate(),
     DepthwiseTemplate(),
     PoolingTemplate(),
+    RecurrenceMmaTemplate(),
+    RecurrenceSimtTemplate(),
     ReductionTemplate(),
     NormalisationTemplate(),
     ElementwiseTemplate(),

@@ -52,7 +52,7 @@ class MatmulRule(AnchorRule):
         if all(s == 0 or n == 1 for n, s in zip(b.shape[:-2], b.strides[:-2], strict=True)):
             constant = context.constant(_matrix(b))
         b = b if constant is None else constant
-        precision = context.compute_precision(b.dtype if constant is not None else _wide(a, b))
+        precision = context.compute_precision(b.dtype if constant is not None else _common(a, b))
         problem = Matmul(
             precision=precision,
             batch=(Extent(1), 1) if flat is not None else (y.leading, y.shape[1]),
@@ -80,10 +80,13 @@ def _operands(node: gs.Node, inputs: Inputs) -> tuple[View, View]:
     return a, b
 
 
-def _wide(a: View, b: View) -> DType:
-    if a.dtype is not b.dtype:
-        raise RefusedError(f"a product of {a.dtype.value} and {b.dtype.value} tensors")
-    return a.dtype
+def _common(a: View, b: View) -> DType:
+    """The type that two operands have in their product: one may lie in fp32 behind a Cast to the other's."""
+    if a.dtype is b.dtype or b.dtype is DType.FP32:
+        return a.dtype
+    if a.dtype is DType.FP32:
+        return b.dtype
+    raise RefusedError(f"a product of {a.dtype.value} and {b.dtype.value} tensors")
 
 
 def _gemm_terms(result: Computation, anchor: Anchor) -> Computation:

@@ -14,6 +14,7 @@ _ONNX_KINDS = (
     (Family.CONVOLUTION, r".*Conv.*"),
     (Family.MATRIX_PRODUCT, r"MatMul.*|Gemm|Einsum"),
     (Family.ATTENTION, r"Attention"),
+    (Family.RECURRENCE, r"LSTM|GRU|RNN"),
     (Family.REDUCTION, r"Reduce.*|Global.*Pool|ArgM.*|Cum.*|TopK"),
     (Family.POOLING, r".*Pool"),
     (Family.NORMALISATION, r".*Softmax|.*Normalization|LRN"),
