@@ -81,7 +81,8 @@ def evaluate_recurrent(
     Raises:
         NotImplementedError: It uses an activation with parameters, or coupled gates.
     """
-    x, w, r, b, lengths, h0, c0, peepholes = [*arrays, *[None] * (8 - len(arrays))]
+    given: list[Any] = [*arrays, *[None] * (8 - len(arrays))]
+    x, w, r, b, lengths, h0, c0, peepholes = given
     if attributes.get("input_forget"):
         raise NotImplementedError("an LSTM whose input and forget gates are coupled")
     batch_first = bool(attributes.get("layout"))

@@ -37,7 +37,6 @@ ROWS = (
     Row("Size", OperatorKind.SHAPE, None, ErrorRule.EXACT, _NONE),
     Row("EyeLike", OperatorKind.SHAPE, None, ErrorRule.EXACT, _NONE),
     Row("Constant", _OTHER, None, ErrorRule.EXACT, _NONE),
-    Row("EyeLike", _OTHER, None, ErrorRule.EXACT, _NONE),
     Row("Range", _OTHER, roundoff=_NONE, parameters=0),
     *(Row(name, _OTHER, roundoff=_NONE) for name in _NOT_CARRIED),
     Row("Celu", _OTHER, roundoff=Roundoff.ONE),

@@ -14,7 +14,7 @@ from fuzzing.rounding import BF16
 
 FAMILIES = (
     "elementwise", "windows", "movement", "rows", "integers", "formulas", "neighbours", "exports",
-    "indices", "strangers",
+    "indices", "recurrences", "strangers",
 )  # fmt: skip
 for _family in FAMILIES:
     importlib.import_module(f"fuzzing.operators.{_family}")
