@@ -9,7 +9,13 @@ from support.problems.recurrences import drawn, recurrence
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.problems import Cell, Recurrence
-from wpk.schedules.recurrence_mma import CLUSTER, GRID, RecurrenceMmaSchedule, RecurrenceMmaTemplate
+from wpk.schedules.recurrence_mma import (
+    CLUSTER,
+    GRID,
+    WORDS,
+    RecurrenceMmaSchedule,
+    RecurrenceMmaTemplate,
+)
 from wpk.schedules.recurrence_simt import RecurrenceSimtSchedule, RecurrenceSimtTemplate
 from wpk.targets.registry import find_target
 
@@ -57,11 +63,11 @@ def test_every_form_on_ordinary_cores(name: str, checking_execution: Any) -> Non
     check(checking_execution, SIMT, problem, RecurrenceSimtSchedule(warps=3, rows=2))
 
 
-@pytest.mark.parametrize("exchange", [CLUSTER, GRID])
+@pytest.mark.parametrize("exchange", [CLUSTER, GRID, WORDS])
 @pytest.mark.parametrize("name", FORMS)
 def test_every_form_on_tensor_cores(name: str, exchange: int, checking_execution: Any) -> None:
     problem = recurrence(hidden=32, batch=11, **FORMS[name])
-    schedule = RecurrenceMmaSchedule(16, 8, 1, exchange, 2 if exchange == GRID else 1)
+    schedule = RecurrenceMmaSchedule(16, 8, 1, exchange, 1 if exchange == CLUSTER else 2)
     check(checking_execution, MMA, problem, schedule)
 
 
@@ -70,6 +76,8 @@ SCHEDULES = [
     RecurrenceMmaSchedule(units=32, sequences=16, warps=4, exchange=CLUSTER, teams=1),
     RecurrenceMmaSchedule(units=16, sequences=16, warps=4, exchange=GRID, teams=1),
     RecurrenceMmaSchedule(units=32, sequences=8, warps=4, exchange=GRID, teams=2),
+    RecurrenceMmaSchedule(units=16, sequences=16, warps=4, exchange=WORDS, teams=1),
+    RecurrenceMmaSchedule(units=32, sequences=8, warps=4, exchange=WORDS, teams=2),
 ]
 
 
@@ -88,7 +96,7 @@ def test_every_way_to_share_the_units(schedule: RecurrenceMmaSchedule, fast_exec
 
 
 def test_one_block_may_have_all_units(checking_execution: Any) -> None:
-    for exchange in (CLUSTER, GRID):
+    for exchange in (CLUSTER, GRID, WORDS):
         schedule = RecurrenceMmaSchedule(32, 8, 1, exchange, 1)
         check(checking_execution, MMA, recurrence(batch=19), schedule)
 
@@ -96,14 +104,14 @@ def test_one_block_may_have_all_units(checking_execution: Any) -> None:
 @pytest.mark.parametrize("batch", [1, 8, 21])
 def test_takes_a_free_batch(batch: int, fast_execution: Any) -> None:
     problem = recurrence(batch=Extent(1, "N"), given=SOME)
-    for exchange in (CLUSTER, GRID):
+    for exchange in (CLUSTER, GRID, WORDS):
         check(fast_execution, MMA, problem, RecurrenceMmaSchedule(16, 8, 1, exchange, 1), batch)
     check(fast_execution, SIMT, problem, RecurrenceSimtSchedule(warps=4, rows=4), batch)
 
 
 def test_one_step_hands_nothing_on(checking_execution: Any) -> None:
     problem = recurrence(steps=1, given=ALL, slots=3)
-    for exchange in (CLUSTER, GRID):
+    for exchange in (CLUSTER, GRID, WORDS):
         check(checking_execution, MMA, problem, RecurrenceMmaSchedule(16, 8, 1, exchange, 1))
 
 
@@ -152,4 +160,4 @@ def test_what_is_measured_keeps_its_weights_on_the_chip(
     assert MMA.why_not(problem, H200) is None
     _, columns = MMA.space(problem, H200)
     ways = set(columns["exchange"].tolist())
-    assert ways == ({CLUSTER, GRID} if hidden == 256 else {GRID})
+    assert ways == ({CLUSTER, GRID, WORDS} if hidden == 256 else {GRID, WORDS})

@@ -9,7 +9,13 @@ from support.problems.recurrences import drawn, recurrence
 
 from wpk.emulator import EmulatorError
 from wpk.problems import Cell, Recurrence
-from wpk.schedules.recurrence_mma import CLUSTER, GRID, RecurrenceMmaSchedule, RecurrenceMmaTemplate
+from wpk.schedules.recurrence_mma import (
+    CLUSTER,
+    GRID,
+    WORDS,
+    RecurrenceMmaSchedule,
+    RecurrenceMmaTemplate,
+)
 from wpk.schedules.recurrence_simt import RecurrenceSimtSchedule, RecurrenceSimtTemplate
 
 _ALLOWED = 5e-3
@@ -25,6 +31,9 @@ _CASES: list[tuple[Fault, int]] = [
     (Fault("an arrival in front of the block's states", drop("states_written")), GRID),
     (Fault("nobody waits for the states of others", drop("arrivals_awaited")), GRID),
     (Fault("states are multiplied before they are copied", drop("states_copied")), GRID),
+    (Fault("pairs of states are taken as they are", drop("words_awaited")), WORDS),
+    (Fault("states are multiplied before all are there", drop("words_written")), WORDS),
+    (_SUMS, WORDS),
 ]
 
 

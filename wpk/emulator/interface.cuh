@@ -177,6 +177,9 @@ extern "C"
     // Blocks of a cooperative launch: one more has arrived; the number is at least `arrivals`.
     void wpk_emulator_grid_arrive(int* counter);
     void wpk_emulator_grid_wait(const int* counter, int arrivals);
+    // A word that others wait for, by its upper half; and the lower half of one that has come.
+    void wpk_emulator_grid_publish(unsigned long long* word, unsigned long long value);
+    uint32_t wpk_emulator_grid_await(const unsigned long long* word, uint32_t tag);
     // The kernels in front have ended, and what they wrote can be read.
     void wpk_emulator_wait_previous();
     void wpk_emulator_mbarrier_init(unsigned long barrier, int count);

@@ -34,6 +34,50 @@ WPK_DEVICE void waitGrid(const int* counter, int arrivals)
 #endif
 }
 
+// Hands 32 bits to blocks that wait for them: the upper half of the word says which they are, so that nothing has to be
+// written before something else.
+WPK_DEVICE void publishWord(uint64* word, uint32 value, uint32 tag)
+{
+    const uint64 both = value | static_cast<uint64>(tag) << 32;
+#if WPK_ON_GPU
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(word), "l"(both) : "memory");
+#else
+    wpk_emulator_grid_publish(word, both);
+#endif
+}
+
+// Waits until the first `count` of N words have the tag.
+template <int N>
+WPK_DEVICE void awaitWords(const uint64* const (&words)[N], int count, uint32 tag, uint32 (&values)[N])
+{
+#if WPK_ON_GPU
+    bool isMissing;
+    do
+    {
+        isMissing = false;
+        uint64 seen[N];
+        WPK_UNROLL
+        for (int i = 0; i < N; ++i)
+        {
+            if (i < count)
+                asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(seen[i]) : "l"(words[i]) : "memory");
+        }
+        WPK_UNROLL
+        for (int i = 0; i < N; ++i)
+        {
+            if (i < count)
+            {
+                values[i] = static_cast<uint32>(seen[i]);
+                isMissing |= static_cast<uint32>(seen[i] >> 32) != tag;
+            }
+        }
+    } while (isMissing);
+#else
+    for (int i = 0; i < minOf(N, count); ++i)
+        values[i] = wpk_emulator_grid_await(words[i], tag);
+#endif
+}
+
 // One thread of each of `blocks` blocks that wait for nothing any more: leaves both counters zero.
 WPK_DEVICE void leaveGrid(int* counter, int* left, int blocks)
 {

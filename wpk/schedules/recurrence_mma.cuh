@@ -12,6 +12,7 @@
 // States travel rounded to R's type, one of two buffers for every second step:
 //   exchange 0: the team is a cluster, and each block writes its states into the shared memory of all.
 //   exchange 1: the launch is cooperative; states go through global memory (L2), and blocks count their arrivals.
+//   exchange 2: likewise, but each pair of states carries the number of its step, and readers wait for that.
 //
 // Problem: as in recurrent_cell.cuh; R over (row, column), Y over (sequence, step, column); steps, slots, isReverse,
 // inputs.
@@ -392,6 +393,95 @@ struct GridExchange
     }
 };
 
+// Blocks of a cooperative launch hand each other pairs of states with the number of what they are.
+template <class Team, class Elements>
+struct WordExchange
+{
+    using Type = typename Team::Type;
+    static constexpr int kPairs = Team::hidden / 2, kWords = Team::columns * kPairs; // of a buffer
+    static constexpr int kAhead = 8;                                                 // words a thread asks for at once
+    unsigned char* shared;
+    uint64* memory;
+    int *counter, *left;
+    uint32 tag = 0; // of what was handed on last; it never comes again
+    int count = 0;  // sequences that there are
+
+    WPK_DEVICE WordExchange(unsigned char* to, const Partials& partials) : shared(to)
+    {
+        const int team = static_cast<int>(blockIdx.y);
+        memory = static_cast<uint64*>(partials.tiles) + team * (int64(2) * kWords);
+        counter = static_cast<int*>(partials.counters) + 2 * team;
+        left = counter + 1;
+    }
+
+    // Before the first: words that an earlier launch has left are cleared, each by the block that writes it.
+    WPK_DEVICE void begin() const
+    {
+        if (tag != 0)
+            return;
+        constexpr int kOwn = Team::units / 2;
+        for (int item = static_cast<int>(threadIdx.x); item < 2 * Team::columns * kOwn; item += Team::threads)
+        {
+            const int pair = static_cast<int>(blockIdx.x) * kOwn + item % kOwn;
+            store<uint64, 1>(memory + item / kOwn * kPairs + pair, {{0}});
+        }
+        __syncthreads(); // @words_cleared
+        if (threadIdx.x == 0)
+        {
+            arriveGrid(counter);
+            waitGrid(counter, Team::blocks); // @clearing_awaited
+        }
+    }
+    // Of two buffers in turn: who hands on a state has those before it of all blocks, which then have read the one
+    // that lies there.
+    WPK_DEVICE void publish(const Elements& elements, int)
+    {
+        ++tag;
+        count = elements.columns;
+        uint64* const buffer = memory + tag % 2 * kWords;
+        WPK_UNROLL
+        for (int number = 0; number < Team::own; ++number)
+        {
+            if (!elements.isElement(number))
+                continue; // a whole warp
+            const uint32 own = fromFloat<Type>(elements.h[number]).bits, next = shuffleXor(own, 1);
+            const int word = elements.column(number) * kPairs + elements.unit(number) / 2;
+            if (laneIndex() % 2 == 0 && elements.isThere(number))
+                publishWord(buffer + word, own | next << 16, tag);
+        }
+    }
+    template <class Work>
+    WPK_DEVICE void take(int next, Work meanwhile) const
+    {
+        meanwhile();
+        const uint64* const buffer = memory + tag % 2 * kWords;
+        const int words = count * kPairs;
+        for (int first = static_cast<int>(threadIdx.x); first < words; first += kAhead * Team::threads)
+        {
+            const uint64* from[kAhead];
+            uint32 values[kAhead] = {};
+            const int there = minOf(kAhead, ceilDivide(words - first, Team::threads));
+            WPK_UNROLL
+            for (int i = 0; i < kAhead; ++i)
+                from[i] = buffer + minOf(first + i * Team::threads, words - 1);
+            awaitWords(from, there, tag, values); // @words_awaited
+            WPK_UNROLL
+            for (int i = 0; i < kAhead; ++i)
+            {
+                const int word = first + i * Team::threads, at = word / kPairs * Team::stride + word % kPairs * 2;
+                if (i < there)
+                    store<uint32, 1>(reinterpret_cast<uint32*>(Team::states(shared, next) + at), {{values[i]}});
+            }
+        }
+        __syncthreads(); // @words_written
+    }
+    WPK_DEVICE void end() const
+    {
+        if (threadIdx.x == 0)
+            leaveGrid(counter, left, Team::blocks);
+    }
+};
+
 // The first states of all units, which every block reads itself; zeros where a sequence is missing.
 template <class Team, class Problem>
 WPK_DEVICE void loadFirstStates(const void* const* inputs, typename Team::Type* states, int first, int count)
@@ -414,8 +504,9 @@ WPK_DEVICE void recurrenceMma(Inputs<Problem::inputs> inputs, int n, void* y, co
 {
     using Team = detail::RecurrentTeam<Problem, Schedule>;
     using Elements = detail::RecurrentElements<Team, Problem>;
-    using Exchange =
-        Select<Team::isCluster, detail::ClusterExchange<Team, Elements>, detail::GridExchange<Team, Elements>>;
+    using ThroughMemory =
+        Select<Schedule::exchange == 1, detail::GridExchange<Team, Elements>, detail::WordExchange<Team, Elements>>;
+    using Exchange = Select<Team::isCluster, detail::ClusterExchange<Team, Elements>, ThroughMemory>;
     WPK_SHARED(unsigned char, shared);
     const int firstUnit = static_cast<int>(blockIdx.x) * Team::units;
     detail::RecurrentWeights<Team, Problem> weights;

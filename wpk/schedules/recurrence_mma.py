@@ -17,17 +17,18 @@ from wpk.schedules.streaming import Stream
 from wpk.schedules.template import Schedule
 from wpk.targets import Target
 
-CLUSTER, GRID = 0, 1
-"""How blocks hand each other states: values of ``exchange``."""
+CLUSTER, GRID, WORDS = 0, 1, 2
+"""How blocks hand each other states, values of ``exchange``: through shared memory; through L2, where they count
+arrivals, or where each pair of states says which it is."""
 
 _WARP, _TILE, _RUN, _WORD = 32, 16, 8, 4
 _STRIDE_PAD, _SUM_STRIDE = 32, 20
 _MAX_CLUSTER, _MAX_WARPS = 16, 16
 _OTHER_REGISTERS = 64
 _CLUSTERS_SINCE, _TENSOR_CORES_SINCE = (9, 0), (8, 0)
-_EXCHANGE_CYCLES = {CLUSTER: 900, GRID: 3600}
-"""Of a step, from the last state that a block computes to the first that another one multiplies: two
-barriers and the way through shared memory of a cluster, or through L2."""
+_EXCHANGE_CYCLES = np.array([900.0, 3600.0, 2400.0])
+"""Of a step by ``exchange``, from the last state that a block computes to the first that another one multiplies.
+Assumptions, not measured yet."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class RecurrenceMmaSchedule(Schedule):
         units: Units of a block.
         sequences: Of a team of blocks.
         warps: Warps of a block, which split the sum over the states.
-        exchange: `CLUSTER` or `GRID`.
+        exchange: `CLUSTER`, `GRID` or `WORDS`.
         teams: Teams that run at once where they are no clusters.
     """
 
@@ -74,12 +75,12 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
     def _axes(self, problem: Recurrence, target: Target) -> dict[str, tuple[int, ...]]:
         """Shares of the units, sequences of a team, how they meet."""
         sequences = tuple(n for n in (8, 16, 32) if n == 8 or n < 2 * problem.batch.value)
-        exchanges = (CLUSTER, GRID) if target.capability >= _CLUSTERS_SINCE else (GRID,)
+        clusters = (CLUSTER,) if target.capability >= _CLUSTERS_SINCE else ()
         return {
             "units": (16, 32, 64),
             "sequences": sequences,
             "warps": (1, 2, 4, 8, 16),
-            "exchange": exchanges,
+            "exchange": (*clusters, GRID, WORDS),
             "teams": (1, 2, 4, 8),
         }
 
@@ -92,12 +93,14 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
             Limit("sequences in (8, 16, 32)", "a team has 8, 16 or 32 sequences"),
             Limit(f"1 <= warps <= {_MAX_WARPS}", f"a block has 1 to {_MAX_WARPS} warps"),
             Limit(f"{hidden} % (32 * warps) == 0", "warps take multiples of 32 states"),
-            Limit("exchange in (0, 1)", "states go through a cluster (0) or global memory (1)"),
             Limit(
-                f"exchange == 1 or {hidden} // units <= {_MAX_CLUSTER}",
+                "exchange in (0, 1, 2)", "states go through a cluster (0) or global memory (1, 2)"
+            ),
+            Limit(
+                f"exchange >= 1 or {hidden} // units <= {_MAX_CLUSTER}",
                 f"a cluster has at most {_MAX_CLUSTER} blocks",
             ),
-            Limit("teams >= 1 and (exchange == 1 or teams == 1)", "clusters are as many as needed"),
+            Limit("teams >= 1 and (exchange >= 1 or teams == 1)", "clusters are as many as needed"),
         )
 
     def _target_limits(self, problem: Recurrence, target: Target) -> Sequence[Limit]:
@@ -126,12 +129,12 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
         units, width, warps, teams = (
             columns[name].astype(np.float64) for name in ("units", "sequences", "warps", "teams")
         )
-        is_grid, element = columns["exchange"] == GRID, problem.r.dtype.bytes
+        is_grid, element = columns["exchange"] != CLUSTER, problem.r.dtype.bytes
         groups = np.ceil(problem.batch.value / width)
         running = np.where(is_grid, np.minimum(groups, teams), groups)
         steps = problem.steps * np.ceil(groups / running)
         blocks, rows = problem.hidden / units * running, problem.gates * units
-        handed = np.where(is_grid, width * problem.hidden * element, 0.0)
+        handed = columns["exchange"] * width * problem.hidden * element
         of_step = rows * width * problem.p.dtype.bytes + handed
         stored = units * width * problem.y.dtype.bytes + handed * units / problem.hidden
         lanes = problem.hidden / warps / (4 * _RUN) * width / 8 + rows * width / _WARP
@@ -147,19 +150,18 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
             shared_bytes=_shared_bytes(problem, columns),
             thread_loads=steps * lanes,
         ).work(target)
-        waiting = np.where(is_grid, _EXCHANGE_CYCLES[GRID], _EXCHANGE_CYCLES[CLUSTER])
         return replace(
             work,
             unit=problem.precision,
             store_bytes=steps * stored,
-            chain_cycles=waiting.astype(np.float64),
+            chain_cycles=_EXCHANGE_CYCLES[columns["exchange"]],
         )
 
     def kernel(self, problem: Recurrence, schedule: RecurrenceMmaSchedule) -> KernelPlan:
         """Blocks of a team along x, teams along y."""
-        blocks, is_grid = problem.hidden // schedule.units, schedule.exchange == GRID
+        blocks, is_grid = problem.hidden // schedule.units, schedule.exchange != CLUSTER
         needed = ceil_div(problem.leading.expression, schedule.sequences)
-        states = 2 * schedule.sequences * problem.hidden * 2
+        states = 2 * schedule.sequences * problem.hidden * 2 * schedule.exchange
         partials = Partials(states * schedule.teams, 2 * schedule.teams) if is_grid else None
         return KernelPlan(
             members=recurrence_members(problem),

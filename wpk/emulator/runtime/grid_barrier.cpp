@@ -17,3 +17,19 @@ WPK_API void wpk_emulator_grid_wait(const int* counter, int arrivals)
         sleepFor(Collective::gridBarrier, counter, 0);
     yieldSometimes();
 }
+
+WPK_API void wpk_emulator_grid_publish(unsigned long long* word, unsigned long long value)
+{
+    __atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+    wakeSleepers();
+    yieldSometimes();
+}
+
+WPK_API uint32_t wpk_emulator_grid_await(const unsigned long long* word, uint32_t tag)
+{
+    unsigned long long seen;
+    while (seen = __atomic_load_n(word, __ATOMIC_SEQ_CST), static_cast<uint32_t>(seen >> 32) != tag)
+        sleepFor(Collective::gridBarrier, word, 0);
+    yieldSometimes();
+    return static_cast<uint32_t>(seen);
+}
