@@ -197,9 +197,20 @@ def _resize(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(y, (n, c, 2 * width, 2 * width))
 
 
+def _recurrent(sketch: Sketch, name: str, size: Shape) -> None:
+    """An LSTM with as many inputs as units; ``size`` is batch, steps and units."""
+    n, steps, hidden = size
+    shape = (1, 4 * hidden, hidden)
+    weights = [sketch.weight(f"{name}.{part}", shape, hidden) for part in ("w", "r")]
+    x = sketch.input(f"{name}.given", (steps, n, hidden))
+    y = sketch.node("LSTM", name, [x, *weights], hidden_size=hidden)
+    sketch.output(y, (steps, 1, n, hidden))
+
+
 _CONVOLUTIONS = (_convolution, ((1, 512, 7), (8, 256, 14), (16, 256, 56)))
 _PRODUCTS = (_product, ((128, 768, 768), (1024, 1024, 1024), (4096, 2048, 2048)))
 _ATTENTIONS = (_attention, ((1, 128, 12, 64), (8, 128, 12, 64), (8, 512, 12, 64)))
+_RECURRENCES = (_recurrent, ((1, 16, 128), (8, 16, 256), (32, 16, 512)))
 _MATRICES = ((128, 768), (4096, 1024), (32768, 1024))
 _IMAGES = ((1, 64, 56), (8, 64, 56), (16, 64, 112))
 _TABLES = ((8192, 512, 128), (8192, 512, 4096), (8192, 512, 32768))
@@ -234,6 +245,8 @@ STUDIES: Mapping[str, Study] = {
         ("conv_simt",),
     ),
     "pooling": Study(Precision.FP16, _maximum_pool, ((1, 64, 112), (8, 64, 112), (64, 64, 112))),
+    "recurrence_mma": Study(Precision.FP16, *_RECURRENCES, ("recurrence_simt",)),
+    "recurrence_simt": Study(Precision.FP32, *_RECURRENCES),
     "reduction": Study(Precision.FP32, _mean, _MATRICES),
     "normalisation": Study(Precision.FP32, _softmax, _MATRICES),
     "elementwise": Study(Precision.FP32, _sum, _MATRICES),

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects.problems import channels_last, convolution, matmul
+from support.problems.recurrences import recurrence
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -177,6 +178,7 @@ PROBLEMS: dict[str, Problem] = {
         "gemm": _matmul(precision, 128, 768, 3072),
         "gemv": _matmul(precision, 1, 1000, 512),
         "attention": _attention(precision),
+        "recurrence": recurrence(batch=32, hidden=256, steps=50, precision=precision),
     }.items()
 } | {
     "pooling": _pooling(1, 64, 112),
