@@ -61,10 +61,13 @@ class RecurrenceSimtTemplate(SingleKernelTemplate[Recurrence, RecurrenceSimtSche
         )
 
     def _target_limits(self, problem: Recurrence, target: Target) -> Sequence[Limit]:
-        """The states in shared memory."""
-        room = target.max_shared_block
+        """The states in shared memory, and a block's registers."""
+        room, file = target.max_shared_block, target.registers_sm
         rule = f"a block of the target has at most {room} bytes of shared memory"
-        return (Limit(f"shared_bytes <= {room}", rule),)
+        return (
+            Limit(f"shared_bytes <= {room}", rule),
+            Limit(f"registers * threads <= {file}", f"a block has at most {file} registers"),
+        )
 
     def work(self, problem: Recurrence, columns: Columns, target: Target) -> Work:
         """R once a step in every block."""
