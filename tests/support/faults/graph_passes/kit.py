@@ -10,6 +10,7 @@ from support.faults.graph_passes import (
     operators,
     quantised,
     recognition,
+    recurrent,
 )
 from support.faults.graph_passes.broken_pass import BrokenPass
 
@@ -17,6 +18,7 @@ KIT: tuple[BrokenPass, ...] = (
     *linear.FAULTS,
     *constants.FAULTS,
     *recognition.FAULTS,
+    *recurrent.FAULTS,
     *movement.FAULTS,
     *operators.FAULTS,
     *quantised.FAULTS,

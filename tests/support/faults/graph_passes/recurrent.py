@@ -1,0 +1,74 @@
+"""Faults in what brings recurrent operators to one form, and parts them."""
+
+from __future__ import annotations
+
+from support.faults.graph_passes.broken_pass import BrokenPass
+
+_PARTS = "float[D, 16, 3] w, float[D, 16, 4] r, float[D, 32] b"
+_CONSTANTS = "w r b"
+
+
+def _model(ways: int, ports: str, nodes: str) -> str:
+    head = '<ir_version: 8, opset_import: ["" : 17]> g '
+    return head + ports.replace("PARTS", _PARTS.replace("D", str(ways))) + f" {{ {nodes} }}"
+
+
+_BATCH_FIRST = _model(
+    1,
+    "(float[2, 5, 3] x, PARTS) => (float[5, 1, 2, 4] y)",
+    "t = Transpose<perm = [1, 0, 2]>(x)  y = LSTM<hidden_size = 4>(t, w, r, b)",
+)
+_BOTH = _model(
+    2,
+    "(float[5, 2, 3] x, PARTS) => (float[5, 2, 2, 4] y)",
+    'y = LSTM<hidden_size = 4, direction = "bidirectional">(x, w, r, b)',
+)
+_LAST = _model(
+    1,
+    "(float[5, 2, 3] x, PARTS) => (float[1, 2, 4] h)",
+    "y, h = LSTM<hidden_size = 4>(x, w, r, b)",
+)
+_CELLS = _model(
+    1,
+    "(float[5, 2, 3] x, PARTS) => (float[5, 1, 2, 4] y, float[1, 2, 4] c)",
+    "y, h, c = LSTM<hidden_size = 4>(x, w, r, b)",
+)
+
+FAULTS = (
+    BrokenPass(
+        "steps go backwards where the batch is in front",
+        "recurrent-batch-first",
+        "recurrent.batch_first",
+        '{**node.attrs, "layout": 1}',
+        '{**node.attrs, "layout": 1, "direction": "reverse"}',
+        _BATCH_FIRST,
+        _CONSTANTS,
+    ),
+    BrokenPass(
+        "both directions have the weights of the first",
+        "recurrent-directions",
+        "recurrent.directions",
+        "cut(editor, tensor, axis, number, 1, name)",
+        "cut(editor, tensor, axis, 0, 1, name)",
+        _BOTH,
+        _CONSTANTS,
+    ),
+    BrokenPass(
+        "the last state is that of the first step",
+        "recurrent-states",
+        "recurrent.states",
+        'match.directions == ("reverse",)',
+        'match.directions == ("forward",)',
+        _LAST,
+        _CONSTANTS,
+    ),
+    BrokenPass(
+        "the last c is the last h",
+        "recurrent-operators",
+        "recurrent.operators",
+        "steps + place - 1",
+        "steps",
+        _CELLS,
+        _CONSTANTS,
+    ),
+)
