@@ -32,7 +32,7 @@ LAYERS = {
 """Recurrences, each of one layer and direction, by the network."""
 
 WITHOUT_COPIES = ("lstm1", "lstm2_bi", "lstm_last_bf", "lstm_nobias", "gru2")
-REFUSED = {"rnn_relu_bi.dynamo": "Slice with a negative step"}
+REFUSED = {"rnn_relu_bi.dynamo": "flip_Gather"}
 NAMES = exported.model_names(exported.RECURRENT)
 
 

@@ -104,7 +104,7 @@ class OriginalValues:
                 dtype = self._types.get(output)
                 used = arithmetic if dtype is None else KERNELS
                 call = Call(evaluator, inputs, outputs, used.roundoff, used, place)
-                known[output] = _constant(outputs[place], self._error(call), dtype)
+                known[output] = _constant(value, self._error(call), dtype)
         found = known[name]
         return np.zeros(found.value.shape) if found.error is None else found.error
 
