@@ -59,7 +59,7 @@ struct RecurrentUnit
         {
             float one[1];
             const int64 at = Problem::P::offset(sequence, step, gate * Problem::hidden + unit);
-            loadRowAsFloat<typename Problem::P, 1>(inputs[0], at, 1, one);
+            loadRowAs<typename Problem::P, 1>(inputs[0], at, 1, one);
             values[gate] = one[0];
         }
     }
@@ -132,7 +132,7 @@ private:
     static WPK_DEVICE float element(const void* base, int index)
     {
         float one[1];
-        loadRowAsFloat<TensorType, 1>(base, TensorType::offset(index), 1, one);
+        loadRowAs<TensorType, 1>(base, TensorType::offset(index), 1, one);
         return one[0];
     }
 };
@@ -143,7 +143,7 @@ WPK_DEVICE float firstState(const void* const* inputs, int sequence, int unit)
 {
     float one[1] = {};
     if constexpr (Place != 0)
-        loadRowAsFloat<TensorType, 1>(inputs[Place], TensorType::offset(sequence, unit), 1, one);
+        loadRowAs<TensorType, 1>(inputs[Place], TensorType::offset(sequence, unit), 1, one);
     return one[0];
 }
 

@@ -46,7 +46,7 @@ struct RecurrentBlock
             {
                 float weights[kGroup];
                 const int64 at = Problem::R::offset((firstGate + gate) * hidden + unit, column);
-                loadRowAsFloat<typename Problem::R, kGroup>(inputs[1], at, valid, weights);
+                loadRowAs<typename Problem::R, kGroup>(inputs[1], at, valid, weights);
                 WPK_UNROLL
                 for (int row = 0; row < rows; ++row)
                 {
