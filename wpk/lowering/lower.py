@@ -154,7 +154,7 @@ def _emit(
     """
     if not lowered.problem.pads_its_columns:
         raise NotAViewError(home.source, home.shape, home.shape)
-    state.emit(node.name, body.onnx_nodes, lowered, node.outputs[0].name, node.name)
+    state.emit(node.name, body.onnx_nodes, lowered, home.source, node.name)
 
 
 def _lower_anchor(anchor: Anchor, result: Computation, y: View, context: Context) -> LoweredProblem:
