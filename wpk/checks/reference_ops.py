@@ -13,6 +13,7 @@ from wpk.checks.reference_indexed import (
     ScatterElements,
     ScatterND,
 )
+from wpk.checks.reference_loop import Loop
 from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
@@ -85,6 +86,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     HardSwish,
     LRN,
     LogSoftmax,
+    Loop,
     LpNormalization,
     MaxPool,
     OneHot,
