@@ -19,6 +19,7 @@ FLOORS = [
     {
         "blocks",
         "candidate",
+        "closed_models",
         "codec",
         "did_you_mean",
         "dims",
@@ -46,7 +47,7 @@ FLOORS = [
     {"lowering"},
     {"build"},
     {"emulator", "device"},
-    {"nvinfer", "spec"},
+    {"nvinfer", "runtime", "spec"},
     {"libraries"},
     {"backends"},
     {"plan"},

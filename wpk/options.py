@@ -62,6 +62,8 @@ class BuildOptions:
         shapes: shapes of inputs that the model leaves free; -1 keeps a batch free
         skip_passes: a graph pass not to run; repeatable
         skip_templates: a schedule template not to use; repeatable
+        fallback: on (default): ONNX Runtime executes what no kernel computes; off: such a model is
+            refused
     """
 
     target: str = "auto"
@@ -75,6 +77,12 @@ class BuildOptions:
     skip_templates: tuple[str, ...] = field(
         default=(), metadata={"flag": "--skip-template", "metavar": "NAME", "action": "append"}
     )
+    fallback: str = field(default="on", metadata={"choices": ("on", "off")})
+
+    @property
+    def falls_back(self) -> bool:
+        """Whether ONNX Runtime may execute what no kernel computes."""
+        return self.fallback == "on"
 
     def __post_init__(self) -> None:
         """Bring sequences into one form: tuples, those without an order of their own sorted."""

@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 from onnx import shape_inference
 
 from wpk.errors import GraphError
+from wpk.graph_passes.core.query import Dims
 
 # Reshape targets, slice bounds, pads, axes, resize scales: at most a few numbers per dimension.
 # Larger constants cannot decide a shape that wpk carries.
@@ -46,6 +47,37 @@ def infer_shapes(graph: gs.Graph) -> None:
         for tensor in made:
             if None in (tensor.shape or ()) and tensor.name in probed:
                 _name_probes(tensor, probed[tensor.name], symbol)
+
+
+def proven_shapes(graph: gs.Graph) -> dict[str, Dims]:
+    """Return the shapes that inference finds by itself; what the model only claims is left out.
+
+    A claim may be wrong behind an operator that decides its output's shape by numbers (NonZero). Dimensions
+    that are not known are None; a tensor of which not even the rank is known is missing.
+    """
+    skeleton, known = _skeleton(graph), set(_symbols(graph.inputs))
+    found = {name: _dims_of(kind, known) for name, kind in _inferred(skeleton).items()}
+    if len(known) == 1:
+        symbol = known.pop()
+        probed = _inferred(_sized(skeleton, symbol), data_prop=False)
+        for name, kind in probed.items():
+            sizes = _dims_of(kind, known)
+            named = sizes and [symbol if size == _PROBE else size for size in sizes]
+            found[name] = _merged(found.get(name), named)
+    return {name: dims for name, dims in found.items() if dims is not None}
+
+
+def _dims_of(proto: onnx.TypeProto, known: set[str]) -> Dims | None:
+    if not proto.HasField("tensor_type") or not proto.tensor_type.HasField("shape"):
+        return None
+    return [_dim(dim, known) for dim in proto.tensor_type.shape.dim]
+
+
+def _merged(one: Dims | None, other: Dims | None) -> Dims | None:
+    """What two looks at a shape know together."""
+    if one is None or other is None or len(one) != len(other):
+        return one if one is not None else other
+    return [b if a is None else a for a, b in zip(one, other, strict=True)]
 
 
 def _inferred(model: onnx.ModelProto, *, data_prop: bool = True) -> dict[str, onnx.TypeProto]:

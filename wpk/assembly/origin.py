@@ -28,6 +28,8 @@ def provenance(
     lowered: LoweredModel,
     shapes: Mapping[str, Sequence[int]],
     skipped: Collection[str],
+    *,
+    fallback: bool = False,
 ) -> Provenance:
     """What a plan says of its origin: a model, with the shapes of inputs and the skips that were asked for."""
     return Provenance(
@@ -36,6 +38,7 @@ def provenance(
         opset=lowered.opset,
         shapes={name: tuple(shape) for name, shape in shapes.items()},
         skipped_passes=tuple(sorted(skipped)),
+        fallback=fallback,
         passes=tuple(
             PassSummary(
                 record.name,

@@ -13,4 +13,4 @@ from wpk.engine.machine_code import (
 )
 from wpk.engine.placement import from_memory, view
 from wpk.engine.regenerate import regenerate
-from wpk.engine.times import EngineTimes, time_engine
+from wpk.engine.times import EngineTimes, fallback_seconds, time_engine

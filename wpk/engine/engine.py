@@ -20,7 +20,8 @@ from wpk.engine.turn import Turn
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.plan import Plan, PlanBundle, Port, array_bytes, library_images
+from wpk.plan import KeptOutput, Plan, PlanBundle, Port, array_bytes, library_images
+from wpk.runtime import RuntimeProcess
 
 _ALIGNMENT = 256
 
@@ -30,11 +31,13 @@ HostArrays = Mapping[str, NDArray[np.generic]]
 class Engine:
     """Executes a plan on a device. Every step is its kernels' launches and nothing else.
 
-    Any thread may use it; calls from several take turns.
+    But for steps that no kernel computes: ONNX Runtime executes these, in a process of its own and in the
+    machine's memory. Any thread may use it; calls from several take turns.
 
     Attributes:
         plan: What is executed.
         device: Where.
+        runtime: Executes what no kernel computes.
     """
 
     def __init__(self, bundle: PlanBundle, device: Device, *, owns_device: bool = False) -> None:
@@ -64,7 +67,8 @@ class Engine:
         streams = device if isinstance(device, StreamDevice) else None
         self._turn = Turn(streams)
         with self._turn:
-            self._bindings = Bindings(self.plan, device, self._weights, self._wait)
+            self.runtime = RuntimeProcess(bundle.models)
+            self._bindings = Bindings(self.plan, device, self._weights, self._wait, self.runtime)
             self._runs = GpuRuns(self.plan, streams, self._bindings) if streams else None
             try:
                 self._load(bundle, sources)
@@ -137,9 +141,9 @@ class Engine:
         return self.plan.inputs
 
     @property
-    def outputs(self) -> tuple[Port, ...]:
-        """What `run` returns."""
-        return self.plan.outputs
+    def outputs(self) -> tuple[Port | KeptOutput, ...]:
+        """What `run` returns; of some only a run decides the shape."""
+        return (*self.plan.outputs, *self.plan.kept_outputs)
 
     def __repr__(self) -> str:
         """The plan, where it is executed, and what goes in and out."""
@@ -161,6 +165,8 @@ class Engine:
             value = self.plan.values[port.name]
             memory = self.device.read(binding.address(port.name), footprint(value, dims))
             outputs[port.name] = from_memory(value, memory, dims)
+        for kept in self.plan.kept_outputs:
+            outputs[kept.name] = np.array(binding.kept[kept.name], kept.dtype.numpy)
         return outputs
 
     def upload(self, inputs: HostArrays) -> dict[str, GpuArray]:
@@ -212,6 +218,7 @@ class Engine:
             if self._runs is not None:
                 self._runs.close()
             self._bindings.close()
+            self.runtime.close()
             self._weight_bytes = 0
             while self._weights:
                 self.device.free(self._weights.popitem()[1])

@@ -95,10 +95,10 @@ def sized(problem: Problem, tuned: Mapping[str, int]) -> Problem:
     for field in fields(problem):
         value = getattr(problem, field.name)
         if isinstance(value, Extent):
-            changes[field.name] = _tuned_extent(value, tuned)
+            changes[field.name] = sized_extent(value, tuned)
         elif field.name == "batch":
             outer, inner = value
-            changes[field.name] = (_tuned_extent(outer, tuned), inner)
+            changes[field.name] = (sized_extent(outer, tuned), inner)
         elif field.name in _LED_BY_THE_FREE_AXIS:
             changes[field.name] = _tuned_shape(value, problem.leading, tuned)
     tuned_problem = replace(problem, **changes)
@@ -111,13 +111,14 @@ def sized_value(value: Value, tuned: Mapping[str, int]) -> Value:
     """Return a value with the tuned size of the free dimension."""
     return replace(
         value,
-        leading=_tuned_extent(value.leading, tuned),
+        leading=sized_extent(value.leading, tuned),
         shape=_tuned_shape(value.shape, value.leading, tuned),
         logical_shape=_tuned_shape(value.logical_shape, value.leading, tuned),
     )
 
 
-def _tuned_extent(extent: Extent, tuned: Mapping[str, int]) -> Extent:
+def sized_extent(extent: Extent, tuned: Mapping[str, int]) -> Extent:
+    """Return an extent with the tuned size of the free dimension."""
     if extent.free is None:
         return extent
     return replace(extent, value=extent.factor * tuned[extent.free])

@@ -97,6 +97,8 @@ def lower_model(
     precision: Precision,
     skip: Collection[str] = (),
     progress: Progress = silent,
+    *,
+    fallback: bool = False,
 ) -> LoweredModel:
     """Load a model, rewrite its graph and lower it.
 
@@ -106,6 +108,7 @@ def lower_model(
         precision: Written into the graph's types.
         skip: Names of passes not to run.
         progress: Told of each group of passes.
+        fallback: Whether ONNX Runtime executes what no kernel does.
 
     Raises:
         GraphError: The model is damaged, or a pass is unknown.
@@ -122,7 +125,7 @@ def lower_model(
     free = {
         t.shape[0]: TUNED_FREE_SIZE for t in graph.inputs if t.shape and isinstance(t.shape[0], str)
     }
-    program = lower(graph, precision, free, _reasons(records))
+    program = lower(graph, precision, free, _reasons(records), fallback=fallback)
     progress("graph passes", len(groups), len(groups))
     if not met and _elements(program) * sizes[-1] > LARGE:
         sizes = sizes[:-1]

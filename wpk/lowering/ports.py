@@ -25,9 +25,10 @@ def leave(state: LoweringState, tensor: gs.Tensor) -> None:
     """Make sure that a model's output is contiguous and lies in memory that is no input's.
 
     An output that is an input, by the same name, is what a run is given: there is nothing to compute.
+    One that stays in the machine's memory has no place here.
     """
     inputs = {t.name for t in state.graph.inputs}
-    if tensor.name in inputs:
+    if tensor.name in inputs or tensor.name in state.kept:
         return
     view = state.view(tensor)
     values = state.memory.values

@@ -15,14 +15,26 @@ from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
 
-def shape_only_nodes(graph: gs.Graph) -> set[str]:
-    """Return the names of the nodes whose results are read as shapes of Expands and by nothing else."""
-    outputs = {t.name for t in graph.outputs}
+def shape_only_nodes(graph: gs.Graph, handed: Collection[str] = ()) -> set[str]:
+    """Return the names of the nodes whose results are read as shapes of Expands and by nothing else.
+
+    Args:
+        graph: Whose nodes.
+        handed: Nodes that are executed as they are, Expands among them.
+    """
+    outputs, own = {t.name for t in graph.outputs}, {id(node) for node in graph.nodes}
     found: set[str] = set()
     for node in reversed(graph.nodes):
         readers = [(reader, t) for t in node.outputs for reader in t.outputs]
         leaves = any(tensor.name in outputs for tensor in node.outputs)
-        if readers and not leaves and all(_is_shape(r, tensor, found) for r, tensor in readers):
+        if (
+            readers
+            and not leaves
+            and all(
+                id(r) in own and r.name not in handed and _is_shape(r, tensor, found)
+                for r, tensor in readers
+            )
+        ):
             found.add(node.name)
     return found
 

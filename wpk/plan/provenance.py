@@ -36,6 +36,7 @@ class Provenance:
         passes: What each pass did.
         before: Nodes of the model.
         after: Nodes of the optimized graph.
+        fallback: Whether ONNX Runtime might execute what no kernel computes.
     """
 
     model: str
@@ -46,3 +47,4 @@ class Provenance:
     passes: tuple[PassSummary, ...] = ()
     before: tuple[NodeRecord, ...] = ()
     after: tuple[NodeRecord, ...] = ()
+    fallback: bool = False

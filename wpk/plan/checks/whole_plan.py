@@ -15,7 +15,8 @@ from wpk.plan.checks.sized_plan import SizedPlan
 from wpk.plan.checks.values import check_values
 from wpk.plan.checks.work import check_work
 from wpk.plan.fields import MAX_BYTES, at, unique, within, wrong
-from wpk.plan.plan import Plan, Port
+from wpk.plan.plan import Plan
+from wpk.plan.ports import Port
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ARCH = re.compile(r"sm_\d+[af]?")
@@ -81,11 +82,13 @@ def _check_names(plan: Plan) -> None:
             raise wrong(f"{path}.digest", f"is {kernel.digest[:12]!r}")
     unique("plan.steps", (step.operator.name for step in plan.steps))
     for section, ports in (("inputs", plan.inputs), ("outputs", plan.outputs)):
-        if not ports and section == "outputs":
+        if section == "outputs" and not (ports or plan.kept_outputs):
             raise wrong(f"plan.{section}", "is empty")
         unique(f"plan.{section}", (port.name for port in ports))
         for index, port in enumerate(ports):
             _check_port(plan, port, f"plan.{section}[{index}]")
+    kept = [each.name for each in plan.kept_outputs]
+    unique("plan.outputs", [*(port.name for port in plan.outputs), *kept])
     decided = {size for port in plan.inputs for size in port.shape}
     for name in plan.free:
         if name not in decided:
