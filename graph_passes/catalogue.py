@@ -44,6 +44,7 @@ from wpk.graph_passes.fusion.split import SplitBeforeViews
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.block_movement import BlockMovement
+from wpk.graph_passes.movement.expand_behind_gather import ExpandBehindGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
@@ -103,6 +104,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ShapeArithmetic(),
         IdentityElimination(),
         IdentityGather(),
+        ExpandBehindGather(),
         ReshapeChains(),
         CommonSubexpressions(),
         RecognizeGelu(),

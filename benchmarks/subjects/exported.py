@@ -26,20 +26,20 @@ ARCHIVE = Path(__file__).with_name("exported.zip")
 _SCALES = ("weight", "var", "gamma")  # names of vectors that multiply or divide: kept near 1
 
 
-def model_names() -> list[str]:
-    """The models in the archive, e.g. ``tv_resnet18.dynamo``."""
-    with zipfile.ZipFile(ARCHIVE) as archive:
+def model_names(path: Path = ARCHIVE) -> list[str]:
+    """The models in an archive, e.g. ``tv_resnet18.dynamo``."""
+    with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
     return sorted(name.removesuffix(".onnx") for name in names if name.endswith(".onnx"))
 
 
-def refill(name: str, seed: int = 0) -> onnx.ModelProto:
-    """Return a model of the archive with weights drawn from the seed.
+def refill(name: str, seed: int = 0, path: Path = ARCHIVE) -> onnx.ModelProto:
+    """Return a model of an archive with weights drawn from the seed.
 
     Raises:
         KeyError: the archive holds no such model.
     """
-    with zipfile.ZipFile(ARCHIVE) as archive:
+    with zipfile.ZipFile(path) as archive:
         model = onnx.load_from_string(archive.read(f"{name}.onnx"))
         emptied = json.loads(archive.read(f"{name}.json"))
     for tensor in model.graph.initializer:

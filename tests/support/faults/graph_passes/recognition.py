@@ -182,9 +182,9 @@ FAULTS = (
     BrokenPass(
         "an index that permutes is taken for the identity",
         "identity-gather",
-        "movement.identity_gather",
-        "(array.reshape(-1) == np.arange(array.size)).all()",
-        "(np.sort(array.reshape(-1)) == np.arange(array.size)).all()",
+        "movement.counting",
+        "(numbers != start + sum(s * p for s, p in zip(steps, places, strict=True))).any()",
+        "(numbers != start + sum(s * p for s, p in zip(steps, places, strict=True))).all()",
         _PICKED,
     ),
 )

@@ -1,0 +1,209 @@
+"""Integers that count through the places of a tensor: what indices of a Gather often are.
+
+    i[b, 0, 0, s] = 16 b + s        steps (16, 0, 0, 1), sizes (batch, 1, 1, 16)
+
+Steps and sizes may hold free dimensions. A constant counts where its numbers say so, a Range over a
+size does, and so do sums of such counts, multiples, and views that add dimensions of 1.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
+
+from wpk.graph_passes.core.query import (
+    dims,
+    given,
+    integers,
+    is_op,
+    producer,
+    values,
+)
+
+_ADDS_ONES = ("Unsqueeze", "Reshape")
+_SAME = ("Cast", "Identity")
+
+
+@dataclass(frozen=True)
+class Size:
+    """A number times free dimensions, each as often as it is named, sorted."""
+
+    factor: int
+    free: tuple[str, ...] = ()
+
+    def times(self, other: "Size") -> "Size":
+        """Return the product."""
+        return Size(self.factor * other.factor, tuple(sorted(self.free + other.free)))
+
+
+ZERO, ONE = Size(0), Size(1)
+
+
+@dataclass(frozen=True)
+class Count:
+    """``start + sum over the dimensions of steps[d] * place[d]``.
+
+    Attributes:
+        steps: What a place along each dimension adds; zero along a dimension of 1.
+        sizes: Of the dimensions.
+        start: Of the first place.
+    """
+
+    steps: tuple[Size, ...]
+    sizes: tuple[Size, ...]
+    start: int = 0
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether the places count 0, 1, 2, ... in row-major order."""
+        step = ONE
+        for size, own in zip(reversed(self.sizes), reversed(self.steps), strict=True):
+            if size != ONE and own != step:
+                return False
+            step = step.times(size)
+        return self.start == 0
+
+    @property
+    def total(self) -> Size:
+        """The number of places."""
+        return product(self.sizes)
+
+
+def product(sizes: tuple[Size, ...]) -> Size:
+    """Return how many places dimensions of these sizes have."""
+    total = ONE
+    for size in sizes:
+        total = total.times(size)
+    return total
+
+
+def known_sizes(shape: list[int | str | None] | None) -> tuple[Size, ...] | None:
+    """Return a shape as sizes; None where a dimension is not known."""
+    if shape is None or any(size is None for size in shape):
+        return None
+    return tuple(Size(1, (n,)) if isinstance(n, str) else Size(int(n or 0)) for n in shape)
+
+
+def count_of(tensor: gs.Tensor) -> Count | None:
+    """Return how the integers of a tensor count; None where they are not known to."""
+    constant = values(tensor)
+    if constant is not None:
+        return _of_constant(constant) if np.issubdtype(constant.dtype, np.integer) else None
+    node = producer(tensor)
+    if is_op(node, "Range"):
+        return _of_range(node)
+    if is_op(node, "Add"):
+        return _sum(*(count_of(t) for t in node.inputs))
+    if is_op(node, "Mul"):
+        return _multiple(node)
+    if is_op(node, *_SAME) and node.outputs[0].dtype in (np.int32, np.int64):
+        return count_of(node.inputs[0])
+    return _with_ones(node) if is_op(node, *_ADDS_ONES) else None
+
+
+def _of_constant(array: NDArray[np.generic]) -> Count | None:
+    numbers = array.astype(np.int64)
+    if numbers.size == 0:
+        return None
+    start = int(numbers.reshape(-1)[0])
+    steps = []
+    for axis, size in enumerate(numbers.shape):
+        second = numbers[tuple(int(a == axis) if size > 1 else 0 for a in range(numbers.ndim))]
+        steps.append(int(second) - start)
+    places = np.indices(numbers.shape, sparse=True)
+    if (numbers != start + sum(s * p for s, p in zip(steps, places, strict=True))).any():
+        return None
+    return Count(tuple(map(Size, steps)), tuple(map(Size, numbers.shape)), start)
+
+
+def _of_range(node: gs.Node) -> Count | None:
+    """Range(0, size, 1)."""
+    start, step = integers(node.inputs[0]), integers(node.inputs[2])
+    size = size_of(node.inputs[1]) if (start, step) == ([0], [1]) else None
+    return None if size is None else Count((ONE,), (size,))
+
+
+def size_of(tensor: gs.Tensor) -> Size | None:
+    """Return the free dimension whose size a tensor of one element holds, or its number."""
+    constant = integers(tensor)
+    if constant is not None:
+        return Size(constant[0]) if len(constant) == 1 else None
+    node = producer(tensor)
+    while is_op(node, "Squeeze", "Unsqueeze", "Cast", "Identity"):
+        node = producer(node.inputs[0])
+    pick = None
+    if is_op(node, "Gather"):
+        pick = integers(node.inputs[1])
+        node = producer(node.inputs[0])
+        if pick is None or len(pick) != 1:
+            return None
+    if not is_op(node, "Shape"):
+        return None
+    shape = dims(node.inputs[0]) or []
+    start, end = int(node.attrs.get("start", 0)), node.attrs.get("end")
+    found = shape[start : None if end is None else int(end)]
+    place = pick[0] if pick is not None else 0
+    if (pick is None and len(found) != 1) or not -len(found) <= place < len(found):
+        return None
+    sizes = known_sizes([found[place]])
+    return None if sizes is None else sizes[0]
+
+
+def _sum(a: Count | None, b: Count | None) -> Count | None:
+    """Add two counts of which at most one steps along each dimension."""
+    if a is None or b is None:
+        return None
+    rank = max(len(a.sizes), len(b.sizes))
+    a, b = _of_rank(a, rank), _of_rank(b, rank)
+    steps, sizes = [], []
+    for one, two, left, right in zip(a.steps, b.steps, a.sizes, b.sizes, strict=True):
+        if ONE not in (left, right) and left != right:
+            return None
+        if ZERO not in (one, two):
+            return None
+        steps.append(two if one == ZERO else one)
+        sizes.append(right if left == ONE else left)
+    return Count(tuple(steps), tuple(sizes), a.start + b.start)
+
+
+def _of_rank(count: Count, rank: int) -> Count:
+    more = rank - len(count.sizes)
+    return replace(count, steps=(ZERO,) * more + count.steps, sizes=(ONE,) * more + count.sizes)
+
+
+def _multiple(node: gs.Node) -> Count | None:
+    """A count times one number or free dimension."""
+    for index in (0, 1):
+        other = node.inputs[1 - index]
+        factor, count = size_of(node.inputs[index]), count_of(other)
+        rank = len(node.inputs[index].shape or ())
+        if factor is None or count is None or rank > len(count.sizes):
+            continue
+        if count.start and factor.free:
+            continue
+        steps = tuple(step if step == ZERO else step.times(factor) for step in count.steps)
+        return Count(steps, count.sizes, count.start * factor.factor)
+    return None
+
+
+def _with_ones(node: gs.Node) -> Count | None:
+    """A count with more dimensions of 1, in front of its own or behind them."""
+    inner = count_of(node.inputs[0])
+    axes = integers(given(node, 1)) if is_op(node, "Unsqueeze") else None
+    if inner is None:
+        return None
+    if axes is not None:
+        rank = len(inner.sizes) + len(axes)
+        places = sorted(set(range(rank)) - {axis % rank for axis in axes})
+        steps, sizes = [ZERO] * rank, [ONE] * rank
+        for place, size, step in zip(places, inner.sizes, inner.steps, strict=True):
+            sizes[place], steps[place] = size, step
+        return replace(inner, steps=tuple(steps), sizes=tuple(sizes))
+    shape = known_sizes(dims(node.outputs[0]))
+    kept = [(n, s) for n, s in zip(inner.sizes, inner.steps, strict=True) if n != ONE]
+    if shape is None or [size for size in shape if size != ONE] != [size for size, _ in kept]:
+        return None
+    rest = iter(kept)
+    steps = [ZERO if size == ONE else next(rest)[1] for size in shape]
+    return replace(inner, steps=tuple(steps), sizes=shape)
