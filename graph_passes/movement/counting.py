@@ -91,6 +91,8 @@ def count_of(tensor: gs.Tensor) -> Count | None:
     if constant is not None:
         return _of_constant(constant) if np.issubdtype(constant.dtype, np.integer) else None
     node = producer(tensor)
+    if node is None:
+        return None
     if is_op(node, "Range"):
         return _of_range(node)
     if is_op(node, "Add"):
@@ -111,8 +113,8 @@ def _of_constant(array: NDArray[np.generic]) -> Count | None:
     for axis, size in enumerate(numbers.shape):
         second = numbers[tuple(int(a == axis) if size > 1 else 0 for a in range(numbers.ndim))]
         steps.append(int(second) - start)
-    places = np.indices(numbers.shape, sparse=True)
-    if (numbers != start + sum(s * p for s, p in zip(steps, places, strict=True))).any():
+    places = np.indices(numbers.shape).reshape(numbers.ndim, numbers.size)
+    if (numbers.reshape(-1) != start + np.array(steps, np.int64) @ places).any():
         return None
     return Count(tuple(map(Size, steps)), tuple(map(Size, numbers.shape)), start)
 
@@ -130,15 +132,15 @@ def size_of(tensor: gs.Tensor) -> Size | None:
     if constant is not None:
         return Size(constant[0]) if len(constant) == 1 else None
     node = producer(tensor)
-    while is_op(node, "Squeeze", "Unsqueeze", "Cast", "Identity"):
+    while node is not None and is_op(node, "Squeeze", "Unsqueeze", "Cast", "Identity"):
         node = producer(node.inputs[0])
     pick = None
-    if is_op(node, "Gather"):
+    if node is not None and is_op(node, "Gather"):
         pick = integers(node.inputs[1])
         node = producer(node.inputs[0])
         if pick is None or len(pick) != 1:
             return None
-    if not is_op(node, "Shape"):
+    if node is None or not is_op(node, "Shape"):
         return None
     shape = dims(node.inputs[0]) or []
     start, end = int(node.attrs.get("start", 0)), node.attrs.get("end")

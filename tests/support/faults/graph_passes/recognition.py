@@ -183,8 +183,8 @@ FAULTS = (
         "an index that permutes is taken for the identity",
         "identity-gather",
         "movement.counting",
-        "(numbers != start + sum(s * p for s, p in zip(steps, places, strict=True))).any()",
-        "(numbers != start + sum(s * p for s, p in zip(steps, places, strict=True))).all()",
+        "(numbers.reshape(-1) != start + np.array(steps, np.int64) @ places).any()",
+        "(numbers.reshape(-1) != start + np.array(steps, np.int64) @ places).all()",
         _PICKED,
     ),
 )
