@@ -35,6 +35,7 @@ FLOORS = [
         "options",
         "problems",
         "progress",
+        "shape_ranges",
         "tensor_maps",
         "trial",
         "version",

@@ -9,6 +9,7 @@ from support.networks import free_exports
 
 import wpk
 from wpk.engine import random_inputs
+from wpk.errors import EngineError
 from wpk.plan.plan import Outcome
 
 pytestmark = pytest.mark.usefixtures("one_finalist")
@@ -33,3 +34,18 @@ def test_a_free_batch_is_right_at_every_size(tmp_path: Path, name: str) -> None:
             got, right = engine.run(inputs), session.run(None, inputs)
             for port, wanted in zip(plan.outputs, right, strict=True):
                 np.testing.assert_allclose(got[port.name], wanted, rtol=0, atol=5e-5)
+
+
+def test_limits_are_kept_to(tmp_path: Path) -> None:
+    model, path = free_exports.write("vit.script.batch", tmp_path), tmp_path / "a.plan"
+    shapes = {"x": [[n, 3, 32, 32] for n in (2, 4, 6)]}
+    options = {"shapes": shapes, "target": "h200", "search": "static", "check": "off"}
+    plan = wpk.optimize(model, path, **options).plan
+    assert plan.free == {"batch": 4}
+    assert plan.limits == {"batch": (2, 6)}
+    assert plan.provenance.shapes == {"x": tuple(map(tuple, shapes["x"]))}
+    with wpk.load(path, device="cpu") as engine:
+        for size in (1, 7):
+            inputs = random_inputs(plan, 0, {"batch": size})
+            with pytest.raises(EngineError, match=f"has the size {size}, .* for 2 to 6"):
+                engine.run(inputs)

@@ -4,38 +4,15 @@ Kernels take one leading extent at run time, so a model may leave its batch free
 stands first wherever it occurs among the inputs. Every other free dimension must be given a size.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
 import onnx
 
 from wpk.errors import GraphError
-
-_GRAMMAR = "name:1x3x224x224,other:1x64 (-1 leaves a dimension free)"
-_SHAPE = re.compile(r"-?\d+(x-?\d+)*")
+from wpk.shape_ranges import GRAMMAR, ShapeRange, as_range, range_words
 
 
-def parse_shapes(text: str) -> dict[str, tuple[int, ...]]:
-    """Read trtexec's grammar: ``name:1x3x224x224,other:1x64``; a name may be quoted.
-
-    Raises:
-        GraphError: The text does not follow the grammar; the message quotes the part that fails.
-    """
-    shapes: dict[str, tuple[int, ...]] = {}
-    for part in text.split(","):
-        name, colon, sizes = part.strip().rpartition(":")
-        name = name.strip("'\"")
-        if not colon or not name or _SHAPE.fullmatch(sizes) is None:
-            raise GraphError(f"--shapes cannot read {part!r}", fix=f"write {_GRAMMAR}")
-        if name in shapes:
-            raise GraphError(f"--shapes names {name!r} twice", fix="name every input once")
-        shapes[name] = tuple(int(size) for size in sizes.split("x"))
-        if any(size < -1 for size in shapes[name]):
-            raise GraphError(f"--shapes cannot read {part!r}", fix=f"write {_GRAMMAR}")
-    return shapes
-
-
-def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> None:
+def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[object]]) -> None:
     """Write ``shapes`` into the graph's inputs, and check that only a batch stays free.
 
     Sizes recorded for the other tensors are dropped where they may no longer hold.
@@ -52,8 +29,8 @@ def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
             fix=f"the inputs are {', '.join(sorted(inputs)) or '(none)'}",
         )
     bound: dict[str, int] = {}
-    for name, sizes in shapes.items():
-        bound.update(_bind(inputs[name], sizes))
+    for name, given in shapes.items():
+        bound.update(_bind(inputs[name], as_range(name, given)))
     for info in (*graph.input, *graph.output):
         _decide(info, bound)
     if shapes:
@@ -61,9 +38,9 @@ def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
     _check_free(graph)
 
 
-def _bind(info: onnx.ValueInfoProto, sizes: Sequence[int]) -> dict[str, int]:
+def _bind(info: onnx.ValueInfoProto, given: ShapeRange) -> dict[str, int]:
     """Set one input's sizes; return the symbols that this decided."""
-    tensor = info.type.tensor_type
+    tensor, sizes = info.type.tensor_type, given[0]
     if not tensor.HasField("shape"):
         for _ in sizes:
             tensor.shape.dim.add()
@@ -74,17 +51,18 @@ def _bind(info: onnx.ValueInfoProto, sizes: Sequence[int]) -> dict[str, int]:
             fix="give one size for each dimension of the model's input",
         )
     bound, words = {}, _words(info)
-    for dim, size in zip(tensor.shape.dim, sizes, strict=True):
+    for dim, several in zip(tensor.shape.dim, zip(*given, strict=True), strict=True):
         fixed = dim.HasField("dim_value") and dim.dim_value > 0
-        if fixed and size not in (-1, dim.dim_value):
+        size = several[0] if len(set(several)) == 1 else -1
+        if fixed and (size not in (-1, dim.dim_value) or len(set(several)) > 1):
             raise GraphError(
-                f"--shapes gives input '{info.name}' {'x'.join(map(str, sizes))}; the model fixes "
+                f"--shapes gives input '{info.name}' {range_words(given)}; the model fixes "
                 f"it to {words}",
                 fix="give the fixed sizes as they are, or export the model with free dimensions",
             )
         if size == 0:
             raise GraphError(
-                f"--shapes gives input '{info.name}' an empty dimension", fix=f"write {_GRAMMAR}"
+                f"--shapes gives input '{info.name}' an empty dimension", fix=f"write {GRAMMAR}"
             )
         if size > 0 and not fixed:
             if dim.dim_param:
@@ -118,7 +96,7 @@ def _check_free(graph: onnx.GraphProto) -> None:
     if len(names) > 1:
         raise GraphError(
             f"the inputs have different free dimensions: {', '.join(map(repr, sorted(names)))}",
-            fix=f"decide them with --shapes {_GRAMMAR}",
+            fix=f"decide them with --shapes {GRAMMAR}",
         )
     if names == {""}:
         _name_batch(graph)

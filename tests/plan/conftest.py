@@ -85,7 +85,7 @@ def bundle() -> PlanBundle:
             )
         },
         memory=Memory(512, 512, 32),
-        provenance=Provenance("m.onnx", "0" * 64, 17, {"x": (2, 8)}, ()),
+        provenance=Provenance("m.onnx", "0" * 64, 17, {"x": ((2, 8),)}, ()),
         checks=(Check("onnxruntime", Outcome.OK, "median 0, worst 0"),),
     )
     return PlanBundle(plan, {"w": w}, {KERNEL: CUBIN}, {KERNEL: SOURCE})

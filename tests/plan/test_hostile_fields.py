@@ -88,6 +88,11 @@ for _ in range(8):
             [put(*W, "strides", to=[8, 1])],
             r"inputs\[1\]: the problem reaches 64 bytes far, 32 are there",
         ),
+        # Limits of free dimensions.
+        ([put("limits", to={"m": [1, 4]})], r"limits.m: no free dimension is called so"),
+        ([put("limits", to={"n": [1, 1]})], r"limits.n: 1 is not within 2"),
+        ([put("limits", to={"n": [3, 4]})], r"limits.n: 3 is not within 1"),
+        ([put("limits", to={"n": [0, 4]})], r"limits.n: 0 is not within 1"),
         # Values and ports.
         ([put("arch", to="sm90")], r"plan.arch: 'sm90' is no architecture"),
         ([put("arch", to="sm_90a\n")], r"plan.arch: 'sm_90a\\n' is no architecture"),

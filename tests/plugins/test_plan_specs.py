@@ -54,7 +54,7 @@ def test_a_plan_is_read_as_python_reads_it(print_specs: Path, small_plan: Path) 
         (seen,) = answers(print_specs, [archive.read("plan.spec")], [BATCH])
         weights = archive.read("weights.safetensors")
     assert (seen["wpk"], seen["target"], seen["arch"]) == (plan.wpk, plan.target, plan.arch)
-    assert seen["dimensions"] == [["batch", plan.free["batch"]]]
+    assert seen["dimensions"] == [["batch", plan.free["batch"], *plan.sizes_of("batch")]]
     assert seen["kernels"] == [
         [digest, kernel.entry, plan.arch, 0] for digest, kernel in sorted(plan.kernels.items())
     ]

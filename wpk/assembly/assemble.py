@@ -72,6 +72,7 @@ def assemble(
         arch=setting.target.arch,
         precision=setting.precision,
         free=program.free,
+        limits=program.limits,
         inputs=input_ports(program),
         outputs=output_ports(program),
         values=program.values,

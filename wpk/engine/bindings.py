@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wpk.engine.inputs import require_limits
 from wpk.engine.recent import Recent
 from wpk.execution import Device, Replay, Work
 from wpk.plan import (
@@ -149,6 +150,7 @@ class Bindings:
         return binding
 
     def _make(self, dims: Mapping[str, int], external: Mapping[str, int]) -> Binding:
+        require_limits(self._plan, dims)
         check_sizes(self._plan, dict(dims))
         layouts = self._memory.layouts(dims)
         if not self._memory.holds(layouts):

@@ -30,6 +30,13 @@ def sizes_to_check(graph: gs.Graph) -> tuple[int, ...]:
     return (*_USUAL, max(_LEAST, most + (most % 2 == 0)))
 
 
+def within_limits(sizes: tuple[int, ...], limits: Mapping[str, tuple[int, int]]) -> tuple[int, ...]:
+    """Return sizes within the limits of all free dimensions, and the nearest limit for the others."""
+    least = max((smallest for smallest, _ in limits.values()), default=1)
+    most = min((largest for _, largest in limits.values()), default=MAX_ELEMENTS)
+    return tuple(sorted({min(max(size, least), most) for size in sizes}))
+
+
 def constants_that_meet(graph: gs.Graph) -> dict[str, int]:
     """Return the largest number that meets a free axis in each node, by the node's name.
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx_graphsurgeon as gs
@@ -11,10 +11,11 @@ from wpk.dtypes import Precision
 from wpk.graph_passes import PassRecord, check_skips, infer_shapes, pass_groups, run_passes
 from wpk.loading import load_graph
 from wpk.lowering.flat_graph import FlatGraph, flatten
-from wpk.lowering.free_sizes import constants_that_meet, sizes_to_check
+from wpk.lowering.free_sizes import constants_that_meet, sizes_to_check, within_limits
 from wpk.lowering.lower import lower
 from wpk.lowering.program import NodeRecord, Program
 from wpk.progress import Progress, silent
+from wpk.shape_ranges import size_ranges
 
 SIMPLIFYING = (
     "attention-parts",
@@ -51,7 +52,7 @@ class Source:
     """
 
     path: Path
-    shapes: Mapping[str, Sequence[int]]
+    shapes: Mapping[str, Sequence[object]]
     precision: Precision
     skip: Collection[str]
 
@@ -90,7 +91,7 @@ class LoweredModel:
 
 def lower_model(
     path: Path,
-    shapes: Mapping[str, Sequence[int]],
+    shapes: Mapping[str, Sequence[object]],
     precision: Precision,
     skip: Collection[str] = (),
     progress: Progress = silent,
@@ -116,13 +117,18 @@ def lower_model(
     before, original = _nodes(graph), flatten(graph)
     sizes, met = sizes_to_check(graph), constants_that_meet(graph)
     records = _rewrite(graph, source, progress)
+    ranges = size_ranges({t.name: t.shape or () for t in graph.inputs}, shapes)
     free = {
-        t.shape[0]: TUNED_FREE_SIZE for t in graph.inputs if t.shape and isinstance(t.shape[0], str)
+        t.shape[0]: ranges[t.shape[0]].fastest if t.shape[0] in ranges else TUNED_FREE_SIZE
+        for t in graph.inputs
+        if t.shape and isinstance(t.shape[0], str)
     }
-    program = lower(graph, precision, free, _reasons(records))
+    limits = {name: (each.smallest, each.largest) for name, each in ranges.items()}
+    program = replace(lower(graph, precision, free, _reasons(records)), limits=limits)
     progress("graph passes", len(groups), len(groups))
     if not met and _elements(program) * sizes[-1] > LARGE:
         sizes = sizes[:-1]
+    sizes = within_limits(sizes, limits)
     return LoweredModel(
         source, program, graph, original, before, _nodes(graph), records, original.opset, sizes
     )

@@ -1,6 +1,6 @@
 """What lowering produces: operators over values that lie at known places in memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,7 @@ class Program:
         buffers: All buffers by name.
         operators: In execution order.
         free: Free dimensions with their tuned values.
+        limits: The smallest and the largest size of those for which such were asked.
     """
 
     inputs: tuple[str, ...]
@@ -118,6 +119,7 @@ class Program:
     buffers: dict[str, Buffer]
     operators: tuple[Operator, ...]
     free: dict[str, int]
+    limits: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from wpk.candidate import Candidate, Kind
 from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
 from wpk.execution import LibraryImage
+from wpk.extent import MAX_SIZE
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Operator, Value
 from wpk.plan.measurement import EngineMeasurement, Measurement
 from wpk.plan.provenance import Provenance
 
-SCHEMA = 7
+SCHEMA = 8
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 
@@ -243,6 +244,7 @@ class Plan:
         check_mode: How thoroughly everything was checked.
         checked_on: Device that executed everything that was checked; empty where nothing was.
         measurement: Of the whole engine; None where nothing was measured.
+        limits: The smallest and the largest size of free dimensions; one that is not named may have any.
     """
 
     schema: int
@@ -264,6 +266,11 @@ class Plan:
     check_mode: CheckMode = CheckMode.OFF
     checked_on: str = ""
     measurement: EngineMeasurement | None = None
+    limits: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def sizes_of(self, name: str) -> tuple[int, int]:
+        """The smallest and the largest size of a free dimension."""
+        return self.limits.get(name, (1, MAX_SIZE))
 
     def __repr__(self) -> str:
         """What it is for, in a line: all of it takes a screen for each operator."""

@@ -31,6 +31,11 @@ def check_plan(plan: Plan) -> None:
         raise wrong("plan.arch", f"{plan.arch!r} is no architecture")
     for name, size in plan.free.items():
         within(f"plan.free.{name}", size, 1, MAX_SIZE)
+    for name, (smallest, largest) in plan.limits.items():
+        if name not in plan.free:
+            raise wrong(f"plan.limits.{name}", "no free dimension is called so")
+        within(f"plan.limits.{name}", largest, plan.free[name], MAX_SIZE)
+        within(f"plan.limits.{name}", smallest, 1, plan.free[name])
     _check_names(plan)
     check_measurements(plan)
     for index, step in enumerate(plan.steps):
@@ -49,6 +54,8 @@ def check_sizes(plan: Plan, dims: Mapping[str, int]) -> None:
     Raises:
         PlanError: Naming the field.
     """
+    for name, (smallest, largest) in plan.limits.items():
+        within(f"plan.free.{name}", dims[name], smallest, largest)
     try:
         for name, buffer in plan.buffers.items():
             within(f"plan.buffers.{name}.bytes", evaluate(buffer.bytes, dims), 0, MAX_BYTES)
