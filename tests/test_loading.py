@@ -28,6 +28,20 @@ def test_a_batch_may_stay_free(tmp_path: Path) -> None:
     assert graph.inputs[0].shape == ["N", 4]
 
 
+def test_several_dimensions_may_stay_free(tmp_path: Path) -> None:
+    graph = load_graph(save(tmp_path, RELU.replace("[N, 4]", "[N, L]")))
+    assert graph.inputs[0].shape == ["N", "L"]
+
+
+def test_dimensions_without_a_name_are_named(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(RELU)
+    for info in (*model.graph.input, *model.graph.output):
+        for dim in info.type.tensor_type.shape.dim:
+            dim.Clear()
+    onnx.save(model, tmp_path / "m.onnx")
+    assert load_graph(tmp_path / "m.onnx").inputs[0].shape == ["batch", "x.1"]
+
+
 def test_shapes_bind_a_symbol_wherever_it_occurs(tmp_path: Path) -> None:
     text = """
     <ir_version: 8, opset_import: ["" : 17]>
@@ -79,7 +93,7 @@ def test_initializers_are_no_inputs(tmp_path: Path) -> None:
     [
         (RELU.replace("17", "10"), "uses opset 10"),
         (RELU.replace("17", "999"), "uses opset 999"),
-        (RELU.replace("[N, 4]", "[N, L]"), "'x' has free dimensions: \\[N, L\\]"),
+        (RELU.replace("[N, 4]", "[N, L, M, K, J]"), "5 free dimensions: 'N', 'L', 'M', 'K', 'J'"),
         (RELU.replace("[N, 4]", "[70000, 70000]"), "claims 4900000000 elements"),
         (
             RELU.replace("y = Relu(x)", "a = Add(x, y) y = Relu(a)"),

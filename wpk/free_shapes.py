@@ -1,7 +1,7 @@
-"""Decide the shapes of a model's inputs: ``--shapes``, and the one free dimension that may remain.
+"""Decide the shapes of a model's inputs: ``--shapes``, and the free dimensions that may remain.
 
-Kernels take one leading extent at run time, so a model may leave its batch free: one dimension that
-stands first wherever it occurs among the inputs. Every other free dimension must be given a size.
+Kernels take one extent at run time, into which the free dimensions of a tensor must join: a batch, or a
+batch and a sequence behind it. Where they do not, lowering refuses the node in words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,15 +11,18 @@ import onnx
 from wpk.errors import GraphError
 from wpk.shape_ranges import GRAMMAR, ShapeRange, as_range, range_words
 
+MAX_FREE = 4
+"""Free dimensions of a model."""
+
 
 def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[object]]) -> None:
-    """Write ``shapes`` into the graph's inputs, and check that only a batch stays free.
+    """Write ``shapes`` into the graph's inputs, and name the dimensions that stay free.
 
     Sizes recorded for the other tensors are dropped where they may no longer hold.
 
     Raises:
-        GraphError: A name or rank does not fit, a given size contradicts a fixed one, or a
-            dimension that must be decided is free.
+        GraphError: A name or rank does not fit, a given size contradicts a fixed one, or more
+            dimensions are free than may be.
     """
     inputs = {info.name: info for info in graph.input}
     unknown = sorted(set(shapes) - set(inputs))
@@ -79,8 +82,8 @@ def _decide(info: onnx.ValueInfoProto, bound: Mapping[str, int]) -> None:
 
 
 def _check_free(graph: onnx.GraphProto) -> None:
-    """Name the free batch, and refuse every other free dimension."""
-    names = set()
+    """Name the free dimensions, and refuse too many."""
+    names = dict[str, None]()
     for info in graph.input:
         tensor = info.type.tensor_type
         if not tensor.HasField("shape"):
@@ -90,31 +93,23 @@ def _check_free(graph: onnx.GraphProto) -> None:
                 continue
             if dim.HasField("dim_value"):
                 raise _undecided(info, f"is empty: {_words(info)}")
-            if axis > 0:
-                raise _undecided(info, f"has free dimensions: {_words(info)}")
-            names.add(dim.dim_param)
-    if len(names) > 1:
+            if not dim.dim_param:
+                dim.dim_param = "batch" if axis == 0 else f"{info.name}.{axis}"
+            names[dim.dim_param] = None
+    if len(names) > MAX_FREE:
         raise GraphError(
-            f"the inputs have different free dimensions: {', '.join(map(repr, sorted(names)))}",
+            f"the inputs have {len(names)} free dimensions: {', '.join(map(repr, names))}; "
+            f"at most {MAX_FREE} may stay free",
             fix=f"decide them with --shapes {GRAMMAR}",
         )
-    if names == {""}:
-        _name_batch(graph)
-
-
-def _name_batch(graph: onnx.GraphProto) -> None:
-    for info in [*graph.input, *graph.output]:
-        dims = info.type.tensor_type.shape.dim
-        if dims and not dims[0].HasField("dim_value") and not dims[0].dim_param:
-            dims[0].dim_param = "batch"
 
 
 def _undecided(info: onnx.ValueInfoProto, what: str) -> GraphError:
     dims = info.type.tensor_type.shape.dim
     example = "x".join(str(d.dim_value) if d.dim_value > 0 else "1" for d in dims) or "1x3x224x224"
     return GraphError(
-        f"input '{info.name}' {what}; only a leading dimension may stay free",
-        fix=f"decide them, e.g. --shapes {info.name}:{example}",
+        f"input '{info.name}' {what}",
+        fix=f"decide its sizes, e.g. --shapes {info.name}:{example}",
     )
 
 

@@ -36,7 +36,7 @@ SOURCE = "#include <wpk/schedules/elementwise.cuh>\n"
 
 
 def _value(name: str, buffer: str) -> Value:
-    return Value(name, DType.FP32, N, (2, 8), (8, 1), 0, buffer, 0, (2, 8))
+    return Value(name, DType.FP32, N, (2, 8), (8, 1), 0, buffer, 0, ("n", 8))
 
 
 def _step() -> Step:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from math import prod
 from typing import Any, Self, overload
 
 import numpy as np
@@ -252,7 +253,7 @@ class Engine:
 
 def _patience(plan: Plan, dims: Mapping[str, int]) -> float:
     """How many times longer than at the tuned sizes a kernel may take."""
-    return max((dims[name] / tuned for name, tuned in plan.free.items()), default=1.0)
+    return max(1.0, prod(dims[name] / tuned for name, tuned in plan.free.items()))
 
 
 def _lies_on_gpu(array: object) -> bool:

@@ -14,7 +14,7 @@ from wpk.lowering.bare_nodes import lower_bare
 from wpk.lowering.body import read_body, require_supported
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
-from wpk.lowering.free_axis import sized_value
+from wpk.lowering.free_axis import sized_buffer, sized_value
 from wpk.lowering.memory_plan import plan_memory
 from wpk.lowering.partition import body_of, element_type, functions_of, require_one_output
 from wpk.lowering.ports import enter, leave
@@ -92,7 +92,7 @@ def _attempt(state: LoweringState, reasons: Mapping[str, str]) -> Program:
         outputs=tuple(t.name for t in graph.outputs),
         values={n: sized_value(v, state.free) for n, v in state.memory.values.items()},
         constants={n: v for n, v in state.context.constants.items() if n in used},
-        buffers=state.memory.buffers,
+        buffers={n: sized_buffer(b, state.free) for n, b in state.memory.buffers.items()},
         operators=tuple(state.operators),
         free=state.free,
     )

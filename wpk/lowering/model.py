@@ -11,7 +11,7 @@ from wpk.dtypes import Precision
 from wpk.graph_passes import PassRecord, check_skips, infer_shapes, pass_groups, run_passes
 from wpk.loading import load_graph
 from wpk.lowering.flat_graph import FlatGraph, flatten
-from wpk.lowering.free_sizes import constants_that_meet, sizes_to_check, within_limits
+from wpk.lowering.free_sizes import Assignment, assignments, constants_that_meet, sizes_to_check
 from wpk.lowering.lower import lower
 from wpk.lowering.program import NodeRecord, Program
 from wpk.progress import Progress, silent
@@ -75,7 +75,7 @@ class LoweredModel:
         after: Nodes of the optimized graph.
         passes: What each pass did, in order.
         opset: Opset of the file.
-        free_sizes: At which a free dimension must be checked.
+        free_sizes: At which the free dimensions must be checked.
     """
 
     source: Source
@@ -86,7 +86,7 @@ class LoweredModel:
     after: tuple[NodeRecord, ...]
     passes: tuple[PassRecord, ...]
     opset: int
-    free_sizes: tuple[int, ...]
+    free_sizes: tuple[Assignment, ...]
 
 
 def lower_model(
@@ -118,19 +118,16 @@ def lower_model(
     sizes, met = sizes_to_check(graph), constants_that_meet(graph)
     records = _rewrite(graph, source, progress)
     ranges = size_ranges({t.name: t.shape or () for t in graph.inputs}, shapes)
-    free = {
-        t.shape[0]: ranges[t.shape[0]].fastest if t.shape[0] in ranges else TUNED_FREE_SIZE
-        for t in graph.inputs
-        if t.shape and isinstance(t.shape[0], str)
-    }
+    names = [dim for t in graph.inputs for dim in t.shape or () if isinstance(dim, str)]
+    free = {n: ranges[n].fastest if n in ranges else TUNED_FREE_SIZE for n in names}
     limits = {name: (each.smallest, each.largest) for name, each in ranges.items()}
     program = replace(lower(graph, precision, free, _reasons(records)), limits=limits)
     progress("graph passes", len(groups), len(groups))
     if not met and _elements(program) * sizes[-1] > LARGE:
         sizes = sizes[:-1]
-    sizes = within_limits(sizes, limits)
+    at = assignments(sizes, free, limits)
     return LoweredModel(
-        source, program, graph, original, before, _nodes(graph), records, original.opset, sizes
+        source, program, graph, original, before, _nodes(graph), records, original.opset, at
     )
 
 

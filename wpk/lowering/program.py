@@ -38,7 +38,7 @@ class Value:
         padding: Zero elements after the contiguous axis's last one, before the next row.
         buffer: Name of the buffer it lies in.
         offset: Bytes from the start of the buffer, a multiple of the element's size.
-        logical_shape: Shape of the ONNX tensor at the tuned free dimensions (scalars are ()).
+        logical_shape: Shape of the ONNX tensor, with the names of free dimensions (scalars are ()).
     """
 
     name: str
@@ -49,7 +49,7 @@ class Value:
     padding: int
     buffer: str
     offset: int
-    logical_shape: tuple[int, ...]
+    logical_shape: tuple[DimExpr, ...]
 
     @property
     def alignment(self) -> int:

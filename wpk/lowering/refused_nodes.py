@@ -8,7 +8,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError, UnsupportedError, WpkError
 from wpk.graph_passes import ONNX_DOMAINS
-from wpk.lowering.free_axis import STAND_IN, leading_extent, worded
+from wpk.lowering.free_axis import extent_of, stand_in, worded
 from wpk.lowering.partition import element_type, functions_of
 from wpk.lowering.refusal import RefusedError, UnknownInputError
 from wpk.lowering.state import LoweringState
@@ -104,10 +104,9 @@ class RefusedNodes:
             return
         if not all(n in state.free or (isinstance(n, int) and n > 0) for n in tensor.shape):
             return
-        shape = tuple(STAND_IN if isinstance(n, str) else int(n) for n in tensor.shape) or (1,)
-        first = tensor.shape[0] if tensor.shape else 1
-        leading = leading_extent(first)
+        shape = tuple(stand_in(n, list(state.free)) for n in tensor.shape) or (1,)
         try:
+            leading = extent_of(shape[0])
             view = state.memory.alone(tensor.name, element_type(tensor), shape, leading)
         except RefusedError:
             return

@@ -110,6 +110,7 @@ def optimize_tensorrt(
     lowered = lower_model(
         Path(model), build_options.shapes, precision, build_options.skip_passes, progress
     )
+    _require_one_free(lowered.program)
     scope = scope_of(check, inputs)
     require_inputs(inputs, input_ports(lowered.program))
     job = _Job(
@@ -125,6 +126,19 @@ def optimize_tensorrt(
         progress=progress,
     )
     return job.native(Path(output)) if binding.rtx else job.hosting(Path(output))
+
+
+def _require_one_free(program: Program) -> None:
+    """Refuse several free dimensions, for which no profile is made.
+
+    Raises:
+        TensorRTError: There are several.
+    """
+    if len(program.free) > 1:
+        raise TensorRTError(
+            f"several dimensions are free: {', '.join(program.free)}; one, the batch, may be",
+            fix="decide the others with --shapes, or use --engine wpk",
+        )
 
 
 def _batches(program: Program) -> SizeRange:

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from math import prod
 
-from wpk.dims import evaluate
+from wpk.dims import DimExpr, DimNode, DimOperation, evaluate, names_of
 from wpk.extent import MAX_SIZE, Extent
 from wpk.lowering.program import Value
-from wpk.plan.fields import MAX_BYTES, within, wrong
+from wpk.plan.fields import MAX_BYTES, at, within, wrong
 from wpk.plan.plan import Plan
 from wpk.plan.regions import Region, region
+
+MAX_NAMES = 8
+"""Free dimensions that decide one size together."""
 
 MAX_PADDING = 2**20
 """Elements behind a row; lowering pads to 16 bytes."""
@@ -24,12 +27,24 @@ def check_extent(free: Mapping[str, int], extent: Extent, path: str) -> None:
     within(f"{path}.factor", extent.factor, 1, MAX_BYTES)
     if extent.free is None:
         return
-    if extent.free not in free:
-        raise wrong(f"{path}.free", f"no dimension is called {extent.free!r}")
-    if extent.value != extent.factor * free[extent.free]:
-        raise wrong(
-            path, f"{extent.value} is not {extent.factor} x {free[extent.free]} ({extent.free})"
-        )
+    within(f"{path}.free, names", len(extent.names), 1, MAX_NAMES)
+    for name in extent.names:
+        if name not in free:
+            raise wrong(f"{path}.free", f"no dimension is called {name!r}")
+    if not _is_product(extent.free):
+        raise wrong(f"{path}.free", "is more than a product of free dimensions")
+    size = evaluate(extent.free, free)
+    if extent.value != extent.factor * size:
+        words = ", ".join(extent.names)
+        raise wrong(path, f"{extent.value} is not {extent.factor} x {size} ({words})")
+
+
+def _is_product(expression: DimExpr) -> bool:
+    """Tell whether an expression multiplies names and nothing else."""
+    if isinstance(expression, DimNode):
+        multiplies = expression.operation is DimOperation.PROD
+        return multiplies and _is_product(expression.left) and _is_product(expression.right)
+    return isinstance(expression, str)
 
 
 def check_values(plan: Plan, dims: Mapping[str, int]) -> dict[str, Region]:
@@ -69,19 +84,21 @@ def _check_value(plan: Plan, value: Value, dims: Mapping[str, int], path: str) -
     end = value.offset + (last + 1 + value.padding) * value.dtype.bytes
     if end > size:
         raise wrong(path, f"ends at byte {end} of buffer '{value.buffer}', which has {size}")
-    _check_logical(plan, value, f"{path}.logical_shape")
+    _check_logical(value, prod(extents), dims, f"{path}.logical_shape")
     found = region(value.offset, value.dtype.bytes, extents, value.strides, value.padding)
     if found is None:
         raise wrong(f"{path}.strides", f"{value.strides} let elements of {extents} overlap")
     return found
 
 
-def _check_logical(plan: Plan, value: Value, path: str) -> None:
-    """The shape that the caller sees has as many elements, and the free dimension in front."""
-    for size in value.logical_shape:
+def _check_logical(value: Value, elements: int, dims: Mapping[str, int], path: str) -> None:
+    """The shape that the caller sees has as many elements."""
+    sizes = [at(path, size, dims) for size in value.logical_shape]
+    for size in sizes:
         within(path, size, 1, MAX_SIZE)
-    if prod(value.logical_shape) != prod(value.shape):
-        raise wrong(path, f"{value.logical_shape} is not as large as {value.shape}")
-    free = value.leading.free
-    if free is not None and (not value.logical_shape or value.logical_shape[0] % plan.free[free]):
-        raise wrong(path, f"{value.logical_shape} does not begin with {free!r}")
+    names = sorted(name for size in value.logical_shape for name in names_of(size))
+    if names != sorted(value.leading.names):
+        by = ", ".join(value.leading.names) or "nothing"
+        raise wrong(path, f"is decided by {', '.join(names) or 'nothing'}, its memory by {by}")
+    if prod(sizes) != elements:
+        raise wrong(path, f"{tuple(sizes)} is not as large as {elements} elements")
