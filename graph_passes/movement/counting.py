@@ -23,6 +23,7 @@ from wpk.graph_passes.core.query import (
 
 _ADDS_ONES = ("Unsqueeze", "Reshape")
 _SAME = ("Cast", "Identity")
+_BROADCAST = ("Max", "Min", "Add", "Sub", "Mul")
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ def count_of(tensor: gs.Tensor) -> Count | None:
     if is_op(node, "Range"):
         return _of_range(node)
     if is_op(node, "Add"):
-        return _sum(*(count_of(t) for t in node.inputs))
+        return sum_of(*(count_of(t) for t in node.inputs))
+    if is_op(node, "Expand"):
+        return _expanded(node)
     if is_op(node, "Mul"):
         return _multiple(node)
     if is_op(node, *_SAME) and node.outputs[0].dtype in (np.int32, np.int64):
@@ -152,21 +155,17 @@ def size_of(tensor: gs.Tensor) -> Size | None:
     return None if sizes is None else sizes[0]
 
 
-def _sum(a: Count | None, b: Count | None) -> Count | None:
+def sum_of(a: Count | None, b: Count | None) -> Count | None:
     """Add two counts of which at most one steps along each dimension."""
     if a is None or b is None:
         return None
     rank = max(len(a.sizes), len(b.sizes))
     a, b = _of_rank(a, rank), _of_rank(b, rank)
-    steps, sizes = [], []
-    for one, two, left, right in zip(a.steps, b.steps, a.sizes, b.sizes, strict=True):
-        if ONE not in (left, right) and left != right:
-            return None
-        if ZERO not in (one, two):
-            return None
-        steps.append(two if one == ZERO else one)
-        sizes.append(right if left == ONE else left)
-    return Count(tuple(steps), tuple(sizes), a.start + b.start)
+    sizes = _broadcast(a.sizes, b.sizes)
+    if sizes is None or any(ZERO not in pair for pair in zip(a.steps, b.steps, strict=True)):
+        return None
+    steps = (y if x == ZERO else x for x, y in zip(a.steps, b.steps, strict=True))
+    return Count(tuple(steps), sizes, a.start + b.start)
 
 
 def _of_rank(count: Count, rank: int) -> Count:
@@ -177,16 +176,67 @@ def _of_rank(count: Count, rank: int) -> Count:
 def _multiple(node: gs.Node) -> Count | None:
     """A count times one number or free dimension."""
     for index in (0, 1):
-        other = node.inputs[1 - index]
-        factor, count = size_of(node.inputs[index]), count_of(other)
+        factor, count = size_of(node.inputs[index]), count_of(node.inputs[1 - index])
         rank = len(node.inputs[index].shape or ())
         if factor is None or count is None or rank > len(count.sizes):
             continue
-        if count.start and factor.free:
-            continue
-        steps = tuple(step if step == ZERO else step.times(factor) for step in count.steps)
-        return Count(steps, count.sizes, count.start * factor.factor)
+        if (result := times(count, factor)) is not None:
+            return result
     return None
+
+
+def times(count: Count, factor: Size) -> Count | None:
+    """Return a count with each of its integers that many times as large."""
+    if count.start and factor.free:
+        return None
+    steps = tuple(step if step == ZERO else step.times(factor) for step in count.steps)
+    return Count(steps, count.sizes, count.start * factor.factor)
+
+
+def _expanded(node: gs.Node) -> Count | None:
+    """A count that is repeated along further dimensions."""
+    inner, shape = count_of(node.inputs[0]), _target_sizes(node)
+    if inner is None or shape is None or len(shape) < len(inner.sizes):
+        return None
+    inner = _of_rank(inner, len(shape))
+    sizes = _broadcast(inner.sizes, shape)
+    return None if sizes is None else replace(inner, sizes=sizes)
+
+
+def _target_sizes(node: gs.Node) -> tuple[Size, ...] | None:
+    """The sizes that an Expand names: numbers, or those of another tensor."""
+    numbers = integers(node.inputs[1])
+    if numbers is not None:
+        return tuple(map(Size, numbers))
+    shape = producer(node.inputs[1])
+    whole = shape is not None and is_op(shape, "Shape") and shape.attrs.get("end") is None
+    if shape is None or not whole or shape.attrs.get("start", 0):
+        return known_sizes(dims(node.outputs[0]))
+    return _sizes_of(shape.inputs[0])
+
+
+def _sizes_of(tensor: gs.Tensor) -> tuple[Size, ...] | None:
+    """The sizes of a tensor: those that are inferred, or what its parts count through."""
+    known = known_sizes(dims(tensor))
+    if known is not None:
+        return known
+    count, node = count_of(tensor), producer(tensor)
+    if count is not None or node is None or not is_op(node, *_BROADCAST):
+        return None if count is None else count.sizes
+    sizes: tuple[Size, ...] | None = ()
+    for each in node.inputs:
+        own = _sizes_of(each)
+        sizes = None if sizes is None or own is None else _broadcast(sizes, own)
+    return sizes
+
+
+def _broadcast(a: tuple[Size, ...], b: tuple[Size, ...]) -> tuple[Size, ...] | None:
+    """The sizes of two shapes laid together; None where they are not known to fit."""
+    rank = max(len(a), len(b))
+    a, b = (ONE,) * (rank - len(a)) + a, (ONE,) * (rank - len(b)) + b
+    if any(ONE not in (x, y) and x != y for x, y in zip(a, b, strict=True)):
+        return None
+    return tuple(y if x == ONE else x for x, y in zip(a, b, strict=True))
 
 
 def _with_ones(node: gs.Node) -> Count | None:
