@@ -18,12 +18,11 @@ from wpk.engine.memory_use import MemoryUse
 from wpk.engine.placement import footprint, from_memory, to_memory
 from wpk.engine.regenerate import regenerate
 from wpk.engine.turn import Turn
+from wpk.engine.weight_memory import WeightMemory
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.plan import Plan, PlanBundle, Port, array_bytes, library_images
-
-_ALIGNMENT = 256
+from wpk.plan import Plan, PlanBundle, Port, library_images
 
 HostArrays = Mapping[str, NDArray[np.generic]]
 
@@ -38,13 +37,21 @@ class Engine:
         device: Where.
     """
 
-    def __init__(self, bundle: PlanBundle, device: Device, *, owns_device: bool = False) -> None:
+    def __init__(
+        self,
+        bundle: PlanBundle,
+        device: Device,
+        *,
+        owns_device: bool = False,
+        weights: WeightMemory | None = None,
+    ) -> None:
         """Load kernels and weights; memory for activations comes with the first run.
 
         Args:
             bundle: The plan.
             device: Where to execute it.
             owns_device: Whether a process that the device runs in ends with the engine.
+            weights: Memory on the device that is shared with other engines; of its own by default.
 
         Raises:
             PlanError: Its kernels are not those of this installation.
@@ -55,7 +62,7 @@ class Engine:
         self._process = device if isinstance(device, EmulatorProcess) else None
         self._owns_device = owns_device
         self._weights: dict[str, int] = {}
-        self._weight_bytes = 0
+        self._weight_memory = weights or WeightMemory(device)
         if not executes_plan(self.plan, device):
             raise EngineError(
                 f"the plan was compiled for {self.plan.arch}, and the GPU is {device.name}",
@@ -190,7 +197,7 @@ class Engine:
     def memory(self) -> MemoryUse:
         """What the engine holds on the device at the moment."""
         outputs = 0 if self._runs is None else self._runs.result_bytes
-        return MemoryUse(self._weight_bytes, *self._bindings.held_bytes, outputs)
+        return MemoryUse(self._weight_memory.bytes, *self._bindings.held_bytes, outputs)
 
     def bind(self, dims: Mapping[str, int] | None = None) -> Binding:
         """Return addresses and launches at sizes of the free dimensions, by default at the tuned ones.
@@ -213,9 +220,8 @@ class Engine:
             if self._runs is not None:
                 self._runs.close()
             self._bindings.close()
-            self._weight_bytes = 0
             while self._weights:
-                self.device.free(self._weights.popitem()[1])
+                self._weight_memory.give(self.plan.weights[self._weights.popitem()[0]].digest)
             if self._process is not None and self._owns_device:
                 self._process.close()
 
@@ -245,10 +251,8 @@ class Engine:
         for image in library_images(self.plan):
             self.device.load(image)
         for name, array in sorted(bundle.weights.items()):
-            size = max(array.nbytes, _ALIGNMENT)
-            self._weights[name] = address = self.device.allocate(size)
-            self._weight_bytes += size
-            self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
+            digest = self.plan.weights[name].digest
+            self._weights[name] = self._weight_memory.take(digest, array)
 
 
 def _patience(plan: Plan, dims: Mapping[str, int]) -> float:
