@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("one_finalist")
 LAUNCHES = {"bert": 19, "distilbert": 18, "vit": 18}
 """Of two layers, with what makes the mask."""
 
+BOTH = [name for name in free_exports.NAMES if name.endswith(".both")]
 BATCH = [name for name in free_exports.NAMES if name.endswith(".batch")]
 
 
@@ -38,6 +39,29 @@ def test_a_free_batch_is_right_at_every_size(tmp_path: Path, name: str) -> None:
             got, right = engine.run(inputs), session.run(None, inputs)
             for port, wanted in zip(plan.outputs, right, strict=True):
                 np.testing.assert_allclose(got[port.name], wanted, rtol=0, atol=5e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOTH)
+def test_a_plan_for_each_length_makes_one_engine(tmp_path: Path, name: str) -> None:
+    model, plans = free_exports.write(name, tmp_path), []
+    for length in (8, 13):
+        plans.append(tmp_path / f"{length}.plan")
+        shapes = {
+            port: [[n, length] for n in (1, 2, 4)] for port in ("input_ids", "attention_mask")
+        }
+        options = {"shapes": shapes, "target": "h200", "search": "static", "check": "quick"}
+        plan = wpk.optimize(model, plans[-1], **options).plan
+        assert plan.free == {"batch": 2}
+        assert all(check.outcome is Outcome.OK for check in plan.checks)
+    session = onnxruntime.InferenceSession(str(model))
+    with wpk.load_profiles(plans, device="cpu") as profiles:
+        for engine in profiles.engines.values():
+            for batch in (1, 4):
+                inputs = random_inputs(engine.plan, batch, {"batch": batch})
+                got, right = profiles.run(inputs), session.run(None, inputs)
+                for port, wanted in zip(engine.plan.outputs, right, strict=True):
+                    np.testing.assert_allclose(got[port.name], wanted, rtol=0, atol=5e-5)
 
 
 def test_limits_are_kept_to(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_a_large_model_is_not_checked_at_the_largest_size(
     )
     monkeypatch.setattr("wpk.lowering.model.LARGE", 100)
     assert LARGE > 100
-    assert lower_model(model, {}, Precision.FP32).free_sizes == tuple({"batch": n} for n in (1, 3))
+    assert lower_model(model, {}, Precision.FP32).free_sizes == tuple({"N": n} for n in (1, 3))
 
 
 def test_constants_keep_what_rounding_takes() -> None:

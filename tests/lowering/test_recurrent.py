@@ -62,7 +62,7 @@ NETWORKS = {
             f"h0 = ConstantOfShape(c) xt = Transpose<perm=[1,0,2]>(x) {LSTM.replace('(x', '(xt')} "
             "q = Squeeze(y0, one) m = Constant<value=int64 {-1}>() y = Gather<axis=0>(q, m) }"
         ),
-        ["Shape", "ConstantOfShape", "Transpose", "LSTM"],
+        ["Transpose", "Expand", "LSTM"],
     ),
     "two layers of GRU": (
         (

@@ -123,9 +123,11 @@ def lower_model(
     limits = {name: (each.smallest, each.largest) for name, each in ranges.items()}
     program = replace(lower(graph, precision, free, _reasons(records)), limits=limits)
     progress("graph passes", len(groups), len(groups))
-    if not met and _elements(program) * sizes[-1] > LARGE:
+    elements = _elements(program)
+    if not met and elements * sizes[-1] > LARGE:
         sizes = sizes[:-1]
-    at = assignments(sizes, free, limits)
+    ends = (size for both in limits.values() for size in both if elements * size <= LARGE)
+    at = assignments(sorted({*sizes, *ends}), free, limits)
     return LoweredModel(
         source, program, graph, original, before, _nodes(graph), records, original.opset, at
     )
