@@ -116,10 +116,10 @@ def sized(problem: Problem, tuned: Mapping[str, int]) -> Problem:
     for field in fields(problem):
         value = getattr(problem, field.name)
         if isinstance(value, Extent):
-            changes[field.name] = _tuned_extent(value, tuned)
+            changes[field.name] = sized_extent(value, tuned)
         elif field.name == "batch":
             outer, inner = value
-            changes[field.name] = (_tuned_extent(outer, tuned), inner)
+            changes[field.name] = (sized_extent(outer, tuned), inner)
         elif field.name in _LED_BY_THE_FREE_AXIS:
             changes[field.name] = _tuned_shape(value, tuned)
     tuned_problem = replace(problem, **changes)
@@ -153,10 +153,10 @@ def sized_value(value: Value, tuned: Mapping[str, int]) -> Value:
     flat = flattened(value)
     return replace(
         flat,
-        leading=_tuned_extent(flat.leading, tuned),
-        shape=tuple(_tuned_extent(extent_of(size), tuned).value for size in flat.shape),
+        leading=sized_extent(flat.leading, tuned),
+        shape=tuple(sized_extent(extent_of(size), tuned).value for size in flat.shape),
         logical_shape=tuple(
-            _tuned_extent(extent_of(size), tuned).expression if isinstance(size, int) else size
+            sized_extent(extent_of(size), tuned).expression if isinstance(size, int) else size
             for size in value.logical_shape
         ),
     )
@@ -172,7 +172,8 @@ def named(expression: DimExpr, tuned: Mapping[str, int]) -> DimExpr:
     return renamed(expression, {f"#{number}": name for number, name in enumerate(tuned)})
 
 
-def _tuned_extent(extent: Extent, tuned: Mapping[str, int]) -> Extent:
+def sized_extent(extent: Extent, tuned: Mapping[str, int]) -> Extent:
+    """Return an extent with names and tuned sizes of the free dimensions."""
     if extent.free is None:
         return extent
     sizes = list(tuned.values())
@@ -182,7 +183,7 @@ def _tuned_extent(extent: Extent, tuned: Mapping[str, int]) -> Extent:
 
 def _tuned_shape(shape: tuple[int, ...], tuned: Mapping[str, int]) -> tuple[int, ...]:
     """Return a shape with the tuned size of its first axis."""
-    return (_tuned_extent(extent_of(shape[0]), tuned).value, *shape[1:]) if shape else shape
+    return (sized_extent(extent_of(shape[0]), tuned).value, *shape[1:]) if shape else shape
 
 
 def _holds_free(part: object) -> bool:
