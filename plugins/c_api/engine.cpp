@@ -106,6 +106,11 @@ void Engine::set_dimension(const std::string& name, std::int64_t size)
         if (plan_.dimensions[i].name == name)
         {
             const PlanSpec::Dimension& dimension = plan_.dimensions[i];
+            if (size < 1)
+            {
+                throw Error(Code::invalid_argument,
+                    "'" + name + "' is given the size " + std::to_string(size) + "; fix: give one that is at least 1");
+            }
             if (size < dimension.smallest || size > dimension.largest)
             {
                 throw Error(Code::invalid_argument,

@@ -97,7 +97,7 @@ def test_a_damaged_plan_is_never_fatal(print_specs: Path, small_plan: Path) -> N
         damaged.append(body[:at] + bytes([value]) + body[at + 1 :])
     damaged += [body[: draw.randrange(len(body))] for _ in range(200)]
     sealed = [
-        struct.pack("<4sHHQI", b"WPKS", 2, 2, len(each), zlib.crc32(each)) + each
+        struct.pack("<4sHHQI", b"WPKS", 3, 2, len(each), zlib.crc32(each)) + each
         for each in damaged
     ]
     seen = answers(print_specs, sealed, [BATCH])

@@ -16,7 +16,6 @@ from wpk.candidate import Candidate, Kind
 from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
 from wpk.execution import LibraryImage
-from wpk.extent import MAX_SIZE
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Operator, Value
 from wpk.plan.measurement import EngineMeasurement, Measurement
@@ -269,8 +268,8 @@ class Plan:
     limits: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def sizes_of(self, name: str) -> tuple[int, int]:
-        """The smallest and the largest size of a free dimension."""
-        return self.limits.get(name, (1, MAX_SIZE))
+        """The smallest and the largest size of a free dimension; without limits, any that 64 bits hold."""
+        return self.limits.get(name, (1, 2**63 - 1))
 
     def __repr__(self) -> str:
         """What it is for, in a line: all of it takes a screen for each operator."""
