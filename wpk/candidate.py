@@ -15,16 +15,17 @@ class Kind(StrEnum):
 
     TEMPLATE = "template"
     LIBRARY = "library"
+    RUNTIME = "runtime"
 
 
 @dataclass(frozen=True)
 class Maker:
-    """A schedule template, or a library.
+    """A schedule template, a library, or a runtime that executes what neither computes.
 
     Attributes:
-        name: The template's name, e.g. ``conv_mma``, or the library's, e.g. ``cuDNN``.
+        name: The template's name, e.g. ``conv_mma``, the library's, e.g. ``cuDNN``, or ``ONNX Runtime``.
         version: The template's or the library's, as text: another one makes other kernels.
-        kind: Which of the two it is.
+        kind: Which of them it is.
     """
 
     name: str

@@ -22,6 +22,7 @@ class DType(StrEnum):
     INT64 = "int64"
     UINT64 = "uint64"
     BOOL = "bool"
+    FP64 = "fp64"
 
     @property
     def numpy(self) -> np.dtype:
@@ -36,7 +37,7 @@ class DType(StrEnum):
     @property
     def is_float(self) -> bool:
         """Whether arithmetic on it is floating point."""
-        return self in (DType.FP32, DType.FP16, DType.BF16)
+        return self in (DType.FP32, DType.FP16, DType.BF16, DType.FP64)
 
     @property
     def multiplies(self) -> bool:
@@ -50,8 +51,13 @@ class DType(StrEnum):
 
     @property
     def c_name(self) -> str:
-        """The type's name in the device headers (``wpk/kernels/scalar.cuh``)."""
+        """The type's name in the device headers (``wpk/kernels/scalar.cuh``); empty where they have none."""
         return _ROWS[self].c_name
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether kernels know it; tensors of other types only lie in memory, for what is not a kernel."""
+        return bool(self.c_name)
 
     @property
     def unit_roundoff(self) -> float:
@@ -85,11 +91,12 @@ _ROWS: dict[DType, _Row] = {
     DType.INT64: _Row(np.dtype(np.int64), "wpk::int64"),
     DType.UINT64: _Row(np.dtype(np.uint64), "wpk::uint64"),
     DType.BOOL: _Row(np.dtype(np.bool_), "bool"),
+    DType.FP64: _Row(np.dtype(np.float64), "", 2.0**-53),
 }
 
 
 def from_numpy(dtype: np.dtype) -> DType | None:
-    """The element type of a NumPy dtype, or None where wpk has none (float64, strings, complex)."""
+    """The element type of a NumPy dtype, or None where wpk has none (strings, complex numbers)."""
     return next((kind for kind, row in _ROWS.items() if row.numpy == dtype), None)
 
 

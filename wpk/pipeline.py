@@ -125,8 +125,9 @@ def _optimized(
     lowered = job.lower()  # loaded, rewritten by the passes, cut into operators
     proof = job.prove(lowered)
     program, setting, progress = lowered.program, job.setting(lowered), job.progress
-    problems = [operator.problem for operator in program.operators]
+    problems = program.problems
     named = selected_problems(program.operators, search.operators)
+    run = run if problems else None  # nothing to measure: no kernel computes anything
     with (
         CompilePool(job.target.arch, cache=job.places.kernels) as pool,
         GpuLease() as lease,
@@ -279,7 +280,12 @@ class _Job:
         """Load the model, run the passes on it, and partition it into operators."""
         build = self.build
         return lower_model(
-            self.model, build.shapes, self.precision, build.skip_passes, self.progress
+            self.model,
+            build.shapes,
+            self.precision,
+            build.skip_passes,
+            self.progress,
+            fallback=build.falls_back,
         )
 
     def prove(self, lowered: LoweredModel) -> PassProof | None:
@@ -290,7 +296,8 @@ class _Job:
     def setting(self, lowered: LoweredModel) -> Setting:
         """What the plan says of its target and its origin."""
         build = self.build
-        origin = provenance(self.model, lowered, build.shapes, build.skip_passes)
+        given = self.model, lowered, build.shapes, build.skip_passes
+        origin = provenance(*given, fallback=build.falls_back)
         return Setting(self.target, self.precision, origin)
 
     def write(self, bundle: PlanBundle, output: Paths) -> PlanBundle:

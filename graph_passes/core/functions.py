@@ -19,6 +19,8 @@ from wpk.graph_passes.core.query import ONNX_DOMAINS, REDUCTIONS, element_type
 from wpk.operators import OperatorKind, of_kind
 
 DOMAIN = "wpk"
+RUNTIME_DOMAIN = "wpk.onnxruntime"
+"""Of functions that no pass makes: lowering's, for what no kernel computes (`wpk.lowering.fallback`)."""
 # The first IR version with local functions (onnx/onnx.proto, IR_VERSION_2021_7_30).
 FUNCTIONS_IR_VERSION = 8
 MAX_WORDS_IN_NAME = 4
@@ -42,7 +44,7 @@ Chain = Sequence[gs.Node]
 
 def is_call(node: gs.Node) -> bool:
     """Tell whether ``node`` calls an operator's function."""
-    return bool(node.domain == DOMAIN)
+    return bool(node.domain in (DOMAIN, RUNTIME_DOMAIN))
 
 
 def called(graph: gs.Graph, node: gs.Node) -> gs.Function:
@@ -52,7 +54,7 @@ def called(graph: gs.Graph, node: gs.Node) -> gs.Function:
         GraphError: The graph holds no such function.
     """
     for function in graph.functions:
-        if function.domain == DOMAIN and function.name == node.op:
+        if function.domain == node.domain and function.name == node.op:
             return function
     raise GraphError(
         f"node '{node.name}' calls function '{node.op}', which the graph does not hold",
@@ -100,7 +102,7 @@ def make_call(
     graph.nodes = [node for node in graph.nodes if id(node) not in gone]
     call = gs.Node(name, name, inputs=sources, outputs=[output], domain=DOMAIN)
     graph.nodes.append(call)
-    graph.ir_version = max(graph.ir_version or 0, _ir_version(graph.opset))
+    graph.ir_version = max(graph.ir_version or 0, function_ir_version(graph.opset))
     return call
 
 
@@ -186,6 +188,7 @@ def _new_function_name(graph: gs.Graph, nodes: Sequence[gs.Node], stem: str | No
 _UNNAMED = ("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
 
-def _ir_version(opset: int) -> int:
+def function_ir_version(opset: int) -> int:
+    """Return the IR version of a graph that holds functions at an opset."""
     needed = onnx.helper.OP_SET_ID_VERSION_MAP.get(("ai.onnx", opset), FUNCTIONS_IR_VERSION)
     return max(FUNCTIONS_IR_VERSION, int(needed))

@@ -90,11 +90,15 @@ bool is_member_name(const std::string& name) noexcept
     {
         return true;
     }
-    const std::string folder = "kernels/";
-    const std::size_t dot = name.find('.');
-    return name.compare(0, folder.size(), folder) == 0 && dot != std::string::npos
-           && is_digest(name.substr(folder.size(), dot - folder.size()))
-           && (name.substr(dot) == ".cubin" || name.substr(dot) == ".cu");
+    const std::size_t slash = name.find('/'), dot = name.find('.');
+    if (slash == std::string::npos || dot == std::string::npos || dot < slash
+        || !is_digest(name.substr(slash + 1, dot - slash - 1)))
+    {
+        return false;
+    }
+    const std::string folder = name.substr(0, slash), suffix = name.substr(dot);
+    return (folder == "kernels" && (suffix == ".cubin" || suffix == ".cu"))
+           || (folder == "models" && suffix == ".onnx");
 }
 
 std::vector<std::byte> local_header(const Entry& entry)

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "plugins/core/crc32.hpp"
+#include "plugins/core/error.hpp"
 
 namespace wpk
 {
@@ -10,7 +11,7 @@ namespace
 {
 
 constexpr char magic[] = {'W', 'P', 'K', 'S'};
-constexpr std::uint16_t version = 2;
+constexpr std::uint16_t version = 3;
 
 } // namespace
 
@@ -85,7 +86,13 @@ void require_end(const ByteReader& in)
 
 ElementType read_element_type(ByteReader& in)
 {
+    constexpr std::uint8_t fp64 = 13;
     const std::uint8_t number = in.u8("an element type");
+    if (number == fp64)
+    {
+        throw Error(Code::unsupported, "it has tensors of a type that only ONNX Runtime computes, which is not called "
+                                       "here; fix: execute it with Python: wpk run");
+    }
     if (number < static_cast<std::uint8_t>(ElementType::fp32)
         || number > static_cast<std::uint8_t>(ElementType::uint64))
     {

@@ -8,7 +8,7 @@ from wpk.assembly import EvidenceBook, Setting, assemble
 from wpk.backends import GpuProcess
 from wpk.candidate import GENERATED
 from wpk.device import Patience, noise_band, quantile
-from wpk.engine import Engine, random_inputs
+from wpk.engine import Engine, fallback_seconds, random_inputs
 from wpk.lowering.program import Program
 from wpk.plan import EngineMeasurement, EngineVariant, PlanBundle, library_images
 from wpk.problems import Problem
@@ -19,6 +19,9 @@ from wpk.trial import Regime
 
 ROUNDS = 3
 """Turns that the engines take."""
+
+FALLBACK_SAMPLES = 21
+"""Executions of a step of ONNX Runtime; their median counts."""
 
 HOPELESS = 1.05
 """Times of the best, beyond which an engine takes no further turn: placing them anew moves a time by
@@ -43,6 +46,9 @@ def confirmed(
     on_rivals: OnRivals | None = None,
 ) -> tuple[PlanBundle, EvidenceBook]:
     """Return the fastest whole engine, and why it is what it is: it says what it was compared with.
+
+    What is compared is the work of the GPU: steps that ONNX Runtime executes are the same in all engines, and
+    are timed by themselves.
 
     Engines take turns, one inference after another: what the models chose (``models``), generated
     kernels only (``generated``), a library wherever one can (``library``), of each operator the
@@ -74,8 +80,9 @@ def confirmed(
     measurement = _measurement(program, plans, samples, undone)
     best = measurement.chosen
     times = _step_seconds(gpu, plans[best], quantile(samples[best], 0.5))
+    handed = _fallback_seconds(gpu, plans[best])
     tell(_STAGE, 1, 1)
-    evidence = evidence_of(plans[best].plan, choices[best], times)
+    evidence = evidence_of(plans[best].plan, choices[best], times, handed)
     return plans[best], EvidenceBook(evidence, measurement=measurement)
 
 
@@ -155,7 +162,7 @@ def _measurement(
 def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
     low, high = noise_band(seconds)
     library = len(list(library_images(bundle.plan)))
-    generated = len(bundle.plan.steps) - library
+    generated = sum(bool(step.launches) for step in bundle.plan.steps)
     return EngineVariant(name, quantile(seconds, 0.5), low, high, library, generated)
 
 
@@ -165,3 +172,11 @@ def _step_seconds(gpu: GpuProcess, bundle: PlanBundle, whole: float) -> list[flo
         times = gpu.step_seconds(engine.bind().steps)
     mark = max(0.0, sum(times) - whole) / len(times)
     return [max(0.0, seconds - mark) for seconds in times]
+
+
+def _fallback_seconds(gpu: GpuProcess, bundle: PlanBundle) -> dict[int, list[float]]:
+    """Times of the steps that ONNX Runtime executes, by their numbers: copies, waiting and its work."""
+    if not bundle.models:
+        return {}
+    with _ready(bundle, gpu) as engine:
+        return fallback_seconds(engine, FALLBACK_SAMPLES)

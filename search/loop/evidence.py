@@ -1,8 +1,10 @@
 """The evidence that a plan keeps of how its steps were chosen is small, and enough to understand."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import median
+from types import MappingProxyType
 
 from wpk.assembly import predicted_evidence
 from wpk.candidate import GENERATED, Candidate
@@ -14,7 +16,10 @@ from wpk.trial import Regime, Trial, fastest
 
 
 def evidence_of(
-    plan: Plan, choices: Choices, in_engine: Sequence[float] | None = None
+    plan: Plan,
+    choices: Choices,
+    in_engine: Sequence[float] | None = None,
+    handed: Mapping[int, Sequence[float]] = MappingProxyType({}),
 ) -> tuple[Evidence, ...]:
     """Return why each step of a plan is what it is.
 
@@ -22,9 +27,32 @@ def evidence_of(
         plan: The plan.
         choices: That it was assembled from.
         in_engine: Seconds of each step among its neighbours; None where nothing was measured.
+        handed: Seconds of the steps that ONNX Runtime executes, by their numbers, where they were measured.
     """
     times: Sequence[float | None] = in_engine or [None] * len(plan.steps)
-    return tuple(_of(step, choices, time) for step, time in zip(plan.steps, times, strict=True))
+    return tuple(
+        _of(step, choices, time)
+        if step.fallback is None
+        else _of_fallback(step, handed.get(number))
+        for number, (step, time) in enumerate(zip(plan.steps, times, strict=True))
+    )
+
+
+def _of_fallback(step: Step, seconds: Sequence[float] | None) -> Evidence:
+    """What a step costs that nothing was searched for."""
+    if not seconds:
+        return Evidence()
+    low, high = noise_band(seconds)
+    chosen = Contestant(
+        candidate=step.candidate,
+        median_seconds=median(seconds),
+        low_seconds=low,
+        high_seconds=high,
+        samples=len(seconds),
+        side_by_side=False,
+    )
+    nothing = "there is nothing to search: no kernel computes it"
+    return Evidence(measurement=Measurement(chosen, (), Regime.WARM.value, (), 0, nothing))
 
 
 def _of(step: Step, choices: Choices, in_engine: float | None) -> Evidence:

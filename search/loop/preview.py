@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from wpk.libraries import askable
 from wpk.lowering.program import Operator
-from wpk.problems import Problem
+from wpk.problems import Fallback, Problem
 from wpk.progress import Progress
 from wpk.schedules import TEMPLATES
 from wpk.search.loop.selection import selected_problems
@@ -86,6 +86,8 @@ def preview_of(
     named = selected_problems(operators, patterns) if tuning is not None else set()
     names: dict[Problem, list[str]] = {}
     for operator in operators:
+        if isinstance(operator.problem, Fallback):
+            continue
         names.setdefault(operator.problem, []).append(operator.name)
     shortlists = shortlist_problems(names, TEMPLATES, target, skip, tell)
     known = _known([shortlists[p] for p in names if p in named], target, tuning)

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from wpk.errors import EngineError
 from wpk.lowering.program import Operator
-from wpk.problems import Problem
+from wpk.problems import Fallback, Problem
 
 _SHOWN = 40
 _log = logging.getLogger(__name__)
@@ -18,12 +18,13 @@ def selected_problems(operators: Sequence[Operator], patterns: Sequence[str]) ->
     Equal problems share one result: an operator that no pattern names gains with one that is named.
 
     Args:
-        operators: Of the program.
+        operators: Of the program; those that ONNX Runtime executes are never among them.
         patterns: As a shell's for file names: ``conv_*``, ``gemm_[12]?``; case counts.
 
     Raises:
         EngineError: A pattern matches no operator; lists their names.
     """
+    operators = [each for each in operators if not isinstance(each.problem, Fallback)]
     if not patterns:
         return {operator.problem for operator in operators}
     found: set[Problem] = set()

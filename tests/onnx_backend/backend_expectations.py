@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from backend_cases import VERSION
+from backend_outcomes import ALONE
 
 PATH = Path(__file__).with_name("expectations.txt")
 
@@ -16,7 +17,8 @@ UNKNOWN = "not run yet"
 
 _HEADER = f"""\
 What becomes of each backend test of onnx {VERSION}. A test passes as it is, or in a form that exporters
-write (backend_forms.py), which is named. Written by:
+write (backend_forms.py), which is named: by kernels alone, or by fallback. "as onnxruntime" is by fallback,
+and off as ONNX Runtime by itself is. Written by:
     scripts/test -m backend --update-backend tests/onnx_backend
 """
 
@@ -85,4 +87,6 @@ def _rewrite(file: TextIO, expectations: Expectations) -> None:
 
 def _counted(outcome: str) -> str:
     """A refusal without its reason; everything else as it is."""
-    return "refused" if outcome.startswith("refused") else outcome
+    if not outcome.startswith("refused"):
+        return outcome
+    return "refused" + (ALONE if outcome.endswith(ALONE) else "")

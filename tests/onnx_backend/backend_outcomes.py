@@ -10,12 +10,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 from backend_cases import Case
 from backend_forms import Form, forms
 
 import wpk
-from wpk.errors import GraphError, VerificationError, WpkError
+from wpk.errors import EngineError, GraphError, VerificationError, WpkError
 from wpk.plan.plan import Outcome, Plan
+from wpk.runtime import RefusedInputsError
 
 ROUNDOFFS = 8
 """Results of fp16 and bf16 may lie this many units of roundoff off: both sides round on the way."""
@@ -29,10 +31,16 @@ MOST_REASONS = 4
 _UNIT_ROUNDOFF = {np.dtype(np.float16): 2.0**-11, np.dtype(ml_dtypes.bfloat16): 2.0**-8}
 
 
+ALONE = " (ONNX Runtime alone passes)"
+"""Behind a refusal of what ONNX Runtime by itself computes as the suite asks."""
+
+
 class Kind(StrEnum):
     """How a test may end."""
 
     PASSED = "passed"
+    HANDED = "passed by fallback"  # ONNX Runtime executes what no kernel computes
+    AS_RUNTIME = "as onnxruntime"  # by fallback, and off as ONNX Runtime by itself is
     REFUSED = "refused"
     WRONG = "wrong"
     CRASHED = "crashed"
@@ -47,53 +55,92 @@ class Result:
         kind: How.
         words: The form that passed, or why it was refused; the expectation holds these.
         evidence: Of what must never be, in full.
+        handed: Whether ONNX Runtime executed a part of it.
     """
 
     kind: Kind
     words: str = ""
     evidence: str = ""
+    handed: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.words}" if self.words else self.kind
 
 
 def judge(case: Case, folder: Path) -> Result:
-    """Run a test in its forms until one is not refused; the last refusal says what is lacking.
+    """Run a test in its forms until one is not refused, first by kernels alone, then with fallback.
+
+    The last refusal says what is lacking, and whether ONNX Runtime by itself passes.
 
     Args:
         case: The test.
         folder: Where its model and plan are written.
     """
     result = Result(Kind.REFUSED)
-    for form in forms(case):
-        result = _judge(form, case.rtol, folder)
-        if result.kind is not Kind.REFUSED:
-            break
+    for fallback in ("off", "on"):
+        for form in forms(case):
+            result = _judge(form, case.rtol, folder, fallback)
+            if result.kind is Kind.WRONG and result.handed and not onnxruntime_passes(case):
+                return Result(Kind.AS_RUNTIME, form.words, result.evidence)
+            if result.kind is not Kind.REFUSED:
+                return result
+    if onnxruntime_passes(case):
+        return Result(Kind.REFUSED, f"{result.words}{ALONE}", result.evidence)
     return result
 
 
-def _judge(form: Form, rtol: float, folder: Path) -> Result:
+def onnxruntime_passes(case: Case) -> bool:
+    """Tell whether ONNX Runtime by itself gives the suite's numbers."""
     try:
-        plan, differences = _run(form, rtol, folder, check="on")
+        session = onnxruntime.InferenceSession(
+            case.model.SerializeToString(), providers=["CPUExecutionProvider"]
+        )
+        names = [each.name for each in session.get_inputs()]
+        for inputs, expected in case.data:
+            seen = session.run(None, dict(zip(names, inputs, strict=True)))
+            for info, mine, right in zip(case.model.graph.output, seen, expected, strict=True):
+                if difference(info.name, np.asarray(mine), np.asarray(right), case.rtol):
+                    return False
+    except Exception:  # onnxruntime's exceptions share no base class
+        return False
+    return True
+
+
+def _judge(form: Form, rtol: float, folder: Path, fallback: str) -> Result:
+    try:
+        plan, differences = _run(form, rtol, folder, check="on", fallback=fallback)
     except VerificationError as error:
-        return _alarm(form, rtol, folder, str(error))
+        return _alarm(form, rtol, folder, str(error), fallback)
+    except RefusedInputsError as error:
+        return Result(Kind.REFUSED, "ONNX Runtime does not execute it on these inputs", str(error))
+    except EngineError as error:
+        if "expected" in error.what:  # empty data, or the converter has changed an input's shape
+            return Result(Kind.REFUSED, "the data do not fit the model")
+        return Result(Kind.CRASHED, form.words, traceback.format_exc())
     except GraphError as error:
         if "bug" not in error.fix:  # as what a pass did not expect
             return Result(Kind.REFUSED, refusal(error))
         return Result(Kind.CRASHED, form.words, traceback.format_exc())
     except Exception:
         return Result(Kind.CRASHED, form.words, traceback.format_exc())
+    handed = any(step.fallback for step in plan.steps)
     if differences:
-        return Result(Kind.WRONG, form.words, "the checks saw nothing; " + "; ".join(differences))
+        seen = "the checks saw nothing; " + "; ".join(differences)
+        return Result(Kind.WRONG, form.words, seen, handed)
     doubt = ["inconclusive"] if _is_inconclusive(plan) else []
-    return Result(Kind.PASSED, ", ".join([form.words, *doubt] if form.words else doubt))
+    return Result(
+        Kind.HANDED if handed else Kind.PASSED,
+        ", ".join([form.words, *doubt] if form.words else doubt),
+    )
 
 
-def _alarm(form: Form, rtol: float, folder: Path, said: str) -> Result:
+def _alarm(form: Form, rtol: float, folder: Path, said: str, fallback: str) -> Result:
     try:
-        _, differences = _run(form, rtol, folder, check="off")
+        plan, differences = _run(form, rtol, folder, check="off", fallback=fallback)
     except WpkError:
         return Result(Kind.CRASHED, form.words, traceback.format_exc())
+    if differences and any(step.fallback for step in plan.steps):
+        return Result(Kind.REFUSED, "the checks find ONNX Runtime wrong", said)
     kind = Kind.WRONG if differences else Kind.FALSE_ALARM
     return Result(kind, form.words, "; ".join([said, *differences]))
 
@@ -103,12 +150,15 @@ def _is_inconclusive(plan: Plan) -> bool:
     return any(each.outcome is Outcome.INCONCLUSIVE for each in checks)
 
 
-def _run(form: Form, rtol: float, folder: Path, *, check: str) -> tuple[Plan, list[str]]:
+def _run(
+    form: Form, rtol: float, folder: Path, *, check: str, fallback: str
+) -> tuple[Plan, list[str]]:
     """The plan of a form, and where its numbers are not the suite's."""
     model, path = folder / "model.onnx", folder / "model.plan"
     onnx.save(form.model, model)
     given = [inputs for inputs, _ in form.data] if check == "on" else []
-    wpk.optimize(model, path, target="h200", search="static", check=check, inputs=given)
+    how = {"target": "h200", "search": "static", "fallback": fallback}
+    wpk.optimize(model, path, check=check, inputs=given, **how)
     found = []
     with wpk.load(path, device="cpu") as engine:
         for inputs, expected in form.data:

@@ -20,6 +20,7 @@ from wpk.pipeline import optimize
 from wpk.plan import Plan
 from wpk.plan.memory import aligned
 from wpk.plan.plan_file import read_plan
+from wpk.runtime import RuntimeProcess
 
 driver = pytest.importorskip("cuda.bindings.driver", reason="needs cuda-bindings (extra gpu)")
 
@@ -112,7 +113,9 @@ def by_python(plan: Plan, recorded: Recorded, dims: dict[str, int]) -> Asked:
     device = Asked(addresses[len(ports) :])
     outside = replaceable(plan, dims)
     external = {name: at for name, at in zip(ports, addresses, strict=False) if name in outside}
-    Bindings(plan, device, weight_places(plan, weights), lambda: None).at(dims, external)
+    Bindings(plan, device, weight_places(plan, weights), lambda: None, RuntimeProcess({})).at(
+        dims, external
+    )
     device.recorded_sizes = [size for size, _ in others[len(ports) :]]
     return device
 

@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from support.networks.fallback_models import MODELS
 from support.plans.executed_plans import (
     BRANCHES,
     ExecutedPlan,
@@ -15,6 +17,7 @@ from support.plans.executed_plans import (
 )
 from support.plugins import SANITIZED, built, run_plan
 
+import wpk
 from wpk.dtypes import DType
 from wpk.libraries.cudnn_description import Description, GraphTensor, PointwiseNode
 from wpk.libraries.cudnn_pointwise import PointwiseCall, PointwiseTensor
@@ -181,6 +184,7 @@ def test_says_that_cudnn_is_not_installed(
         (("--dim", "batch=0"), "at least 1"),
         (("--dim", "batch"), "expected NAME=VALUE"),
         (("--dim", f"batch={2**62}"), "larger than any memory"),
+        (("--dim", f"batch={2**62 + 1}"), f"give one from 1 to {2**62}"),
         (("--input", "z=file"), "no input 'z'"),
         (("--input", "x=/nowhere"), "0 bytes that can be read"),
         (("--output", "y=/nowhere/y"), "cannot be written"),
@@ -236,3 +240,20 @@ def test_refuses_a_plan_whose_parts_are_wrong(
     assert reason in ran.error
     assert "; fix: " in ran.error
     assert ran.calls == [] or ran.calls[-1] == "left 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("between", "calls ONNX Runtime"), ("double", "that only ONNX Runtime")]
+)
+def test_refuses_what_onnxruntime_executes(
+    sanitized: Path, tmp_path: Path, name: str, reason: str
+) -> None:
+    onnx.save(MODELS[name](), tmp_path / "m.onnx")
+    wpk.optimize(
+        tmp_path / "m.onnx", tmp_path / "m.plan", target="h200", search="static", check="off"
+    )
+    ran = run_plan(sanitized, tmp_path / "m.plan")
+    assert ran.code == 1
+    assert reason in ran.error
+    assert "fix: execute it with Python: wpk run" in " ".join(ran.error.split())
+    assert ran.calls[-1:] in ([], ["left 0"])

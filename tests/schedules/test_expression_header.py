@@ -38,7 +38,7 @@ _OF_INTEGERS = (
 
 def _all_operations() -> KernelSource:
     in_floats = [Apply(n, _LEAVES[: OPERATIONS[n].arity]) for n in _OF_FLOATS]
-    rounded = [Round(dtype, Acc()) for dtype in DType]
+    rounded = [Round(dtype, Acc()) for dtype in DType if dtype.is_computed]
     in_integers = [
         In(dtype, Round(DType.INT8, Apply(n, _LEAVES[: OPERATIONS[n].arity])))
         for n in _OF_INTEGERS

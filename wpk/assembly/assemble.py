@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from wpk.assembly.implementation import Implementation
-from wpk.assembly.ports import input_ports, output_ports
+from wpk.assembly.implementation import Implementation, by_runtime
+from wpk.assembly.ports import input_ports, kept_outputs, output_ports
 from wpk.assembly.weight_store import WeightStore
 from wpk.build import CompiledKernel, compiler_here, count_tensor_core_instructions
 from wpk.dtypes import Precision
@@ -24,7 +24,7 @@ from wpk.plan import (
     Step,
     plan_memory,
 )
-from wpk.problems import Problem
+from wpk.problems import Fallback, Problem
 from wpk.targets import Target
 from wpk.version import VERSION
 
@@ -54,11 +54,15 @@ def assemble(
 
     Args:
         program: The model.
-        implementations: What computes each of its problems.
+        implementations: What computes each of its problems, but for those that ONNX Runtime executes.
         kernels: Compiled kernels by source digest, those of the implementations among them.
         setting: What the plan is written for.
     """
     store = WeightStore(program.constants)
+    implementations = dict(implementations)
+    for operator in program.operators:
+        if isinstance(operator.problem, Fallback):
+            implementations[operator.problem] = by_runtime()
     steps = tuple(step_of(each, implementations[each.problem], store) for each in program.operators)
     chosen = {operator.problem: None for operator in program.operators}
     sources = {s.digest: s for problem in chosen for s in implementations[problem].sources}
@@ -72,8 +76,10 @@ def assemble(
         arch=setting.target.arch,
         precision=setting.precision,
         free=program.free,
+        limits=program.limits,
         inputs=input_ports(program),
         outputs=output_ports(program),
+        kept_outputs=kept_outputs(program),
         values=program.values,
         buffers=program.buffers,
         weights=store.weights,
@@ -83,7 +89,8 @@ def assemble(
         provenance=setting.provenance,
     )
     cubins = {digest: kernels[digest].cubin for digest in plan.kernels}
-    return PlanBundle(plan, store.arrays, cubins, {d: s.text for d, s in sources.items()})
+    texts = {digest: source.text for digest, source in sources.items()}
+    return PlanBundle(plan, store.arrays, cubins, texts, dict(program.models))
 
 
 def step_of(operator: Operator, implementation: Implementation, store: WeightStore) -> Step:

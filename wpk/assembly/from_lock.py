@@ -11,7 +11,7 @@ from wpk.errors import EngineError
 from wpk.lowering.program import Program
 from wpk.options import BuildOptions, flag_of
 from wpk.plan import Plan
-from wpk.problems import Problem
+from wpk.problems import Fallback, Problem
 from wpk.schedules import TEMPLATE_OF
 from wpk.search.models import Compiler, finalist_of
 from wpk.search.store import problem_digest
@@ -94,7 +94,8 @@ def implementations_of(
     for operator, step in zip(program.operators, lock.steps, strict=True):
         if problem_digest(operator.problem) != step.problem:
             raise _another(f"operator '{operator.name}' computes something else than was locked")
-        implementations[operator.problem] = _implementation(operator.problem, step, target)
+        if not isinstance(operator.problem, Fallback):
+            implementations[operator.problem] = _implementation(operator.problem, step, target)
     return implementations
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from wpk.candidate import Candidate
+from wpk.candidate import Candidate, Kind, Maker
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.libraries import find_library, lay_out
 from wpk.problems import Problem
+from wpk.runtime import RUNTIME, runtime_version
 from wpk.schedules import pack
 from wpk.search.models import Finalist
 
@@ -51,6 +52,12 @@ def generated(problem: Problem, finalist: Finalist) -> Implementation:
         packing=packing,
         pack=lambda array: pack(str(packing), array, problem),
     )
+
+
+def by_runtime() -> Implementation:
+    """What ONNX Runtime executes."""
+    candidate = Candidate(Maker(RUNTIME, runtime_version(), Kind.RUNTIME), ())
+    return Implementation(candidate, (), (), None, lambda array: array)
 
 
 def by_library(problem: Problem, candidate: Candidate, workspace_bytes: int) -> Implementation:

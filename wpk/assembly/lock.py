@@ -30,12 +30,13 @@ from wpk.plan import (
     plan_text,
 )
 from wpk.search.store import problem_digest
+from wpk.shape_ranges import ShapeRange
 from wpk.version import VERSION
 
 _WIDTH = 180
 """Characters of a line within which values are not broken."""
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the file; raised whenever an older reader would misunderstand it."""
 
 
@@ -73,6 +74,7 @@ class Lock:
         precision: What multiplications may use.
         shapes: Shapes given, by input.
         skipped_passes: Passes skipped on request.
+        fallback: Whether ONNX Runtime might execute what no kernel computes.
         plan: SHA-256 of ``plan.json``.
         steps: In execution order.
         evidence: Why each step is what it is, in the same order.
@@ -90,8 +92,9 @@ class Lock:
     target: str
     arch: str
     precision: Precision
-    shapes: dict[str, tuple[int, ...]]
+    shapes: dict[str, ShapeRange]
     skipped_passes: tuple[str, ...]
+    fallback: bool
     plan: str
     steps: tuple[LockStep, ...]
     evidence: tuple[Evidence, ...]
@@ -108,6 +111,7 @@ class Lock:
             precision=self.precision.value,
             shapes=self.shapes,
             skip_passes=self.skipped_passes,
+            fallback="on" if self.fallback else "off",
         )
 
     @property
@@ -132,6 +136,7 @@ def lock_of(plan: Plan) -> Lock:
         precision=plan.precision,
         shapes=origin.shapes,
         skipped_passes=origin.skipped_passes,
+        fallback=origin.fallback,
         plan=plan_digest(plan),
         steps=tuple(map(lock_step, plan.steps)),
         evidence=tuple(step.evidence for step in plan.steps),

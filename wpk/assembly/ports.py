@@ -1,7 +1,7 @@
 """A program's inputs and outputs as a plan describes them, and what may be drawn for its inputs."""
 
 from wpk.lowering.program import Program, Value
-from wpk.plan import Port
+from wpk.plan import KeptOutput, Port
 
 
 def input_ports(program: Program) -> tuple[Port, ...]:
@@ -14,10 +14,14 @@ def output_ports(program: Program) -> tuple[Port, ...]:
     return tuple(_port(program, name) for name in program.outputs)
 
 
+def kept_outputs(program: Program) -> tuple[KeptOutput, ...]:
+    """What the caller gets whose shape only a run decides."""
+    return tuple(KeptOutput(name, program.kept[name]) for name in program.kept_outputs)
+
+
 def _port(program: Program, name: str) -> Port:
     value = program.values[name]
-    first = (value.leading.expression,) if value.logical_shape else ()
-    shape = (*first, *value.logical_shape[1:])
+    shape = value.logical_shape
     if value.dtype.is_float:
         return Port(name, value.dtype, shape)
     return Port(name, value.dtype, shape, _draw_below(program, value), _divides(program, value))

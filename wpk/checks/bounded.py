@@ -173,7 +173,8 @@ def integer_limits(dtype: np.dtype[np.generic]) -> tuple[float, float]:
 
 def float_type(dtype: np.dtype[np.generic]) -> DType | None:
     """The floating point type that a NumPy dtype is; None where it is another, or float64."""
-    return next((each for each in DType if each.is_float and each.numpy == dtype), None)
+    floats = (each for each in DType if each.is_float and each is not DType.FP64)
+    return next((each for each in floats if each.numpy == dtype), None)
 
 
 def rounding(value: Array, dtype: DType) -> Floats:
@@ -184,4 +185,9 @@ def rounding(value: Array, dtype: DType) -> Floats:
 
 
 # Half the distance between the smallest numbers: what rounding near zero can cost.
-_SUBNORMAL = {DType.FP32: 2.0**-150, DType.FP16: 2.0**-25, DType.BF16: 2.0**-134}
+_SUBNORMAL = {
+    DType.FP64: 0.0,
+    DType.FP32: 2.0**-150,
+    DType.FP16: 2.0**-25,
+    DType.BF16: 2.0**-134,
+}

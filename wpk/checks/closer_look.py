@@ -70,6 +70,11 @@ class CloserLook:
         typical = float(np.median(self._reach[name])) / scale
         return _said(undecided, typical)
 
+    def moves_shape(self, name: str) -> bool:
+        """Return whether roundings decide how many elements an output has, as behind NonZero."""
+        found = self._reach[name], self._strong_reach[name]
+        return any(reach.size > 0 and bool(np.isinf(reach).all()) for reach in found)
+
     def integers(self, name: str, actual: Array, right: Array) -> tuple[Outcome, str]:
         """Return the outcome for an output of integers or booleans; arguments as for `floats`."""
         undecided = self._reach[name] > 0.0
@@ -101,7 +106,10 @@ class CloserLook:
         reach = {name: np.zeros(value.shape) for name, value in right.items()}
         for seed in range(runs):
             for name, moved in self._model.outputs(Noise(strength, seed)).items():
-                np.maximum(reach[name], distance(moved, right[name]), out=reach[name])
+                if moved.shape == reach[name].shape:
+                    np.maximum(reach[name], distance(moved, right[name]), out=reach[name])
+                else:  # elements have no counterparts
+                    reach[name][...] = np.inf
         return reach
 
 

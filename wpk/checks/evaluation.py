@@ -7,12 +7,54 @@ from collections.abc import Sequence
 import onnx
 
 from wpk.checks.float64_nodes import Array, NodeEvaluator
-from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
+from wpk.checks.runtime_nodes import RuntimeEvaluator, narrowed
+from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict, why_undecidable
+from wpk.closed_models import subgraphs, walk
+from wpk.errors import EngineError
+from wpk.graph_passes import RANDOM_OPS
 from wpk.plan import Check, Outcome
+
+_RECURRENT, _LENGTHS = ("GRU", "LSTM", "RNN"), 4
+"""Operators, and their input, that onnx 1.23's reference leaves out."""
+
+_TRAINING = 2
+"""The input of Dropout that says whether it drops."""
+
+_LONGEST = 200
+"""Characters of a message that are passed on."""
+
+
+class EvaluationError(EngineError):
+    """Neither onnx's reference nor ONNX Runtime executes a node on these inputs."""
+
+
+def draws(node: onnx.NodeProto) -> bool:
+    """Tell whether a node, or one of its subgraphs, draws random numbers."""
+    inner = (each for graph in subgraphs(node) for each in walk(graph))
+    return any(each.op_type in RANDOM_OPS or _trains(each) for each in (node, *inner))
+
+
+def _trains(node: onnx.NodeProto) -> bool:
+    """Whether a Dropout may drop: it is told whether it trains."""
+    return node.op_type == "Dropout" and len(node.input) > _TRAINING and bool(node.input[_TRAINING])
+
+
+def require_evaluable(node: onnx.NodeProto) -> None:
+    """Refuse what onnx's reference takes for something else without a word.
+
+    Raises:
+        NotImplementedError: It leaves out the lengths of sequences.
+    """
+    if node.op_type in _RECURRENT and len(node.input) > _LENGTHS and node.input[_LENGTHS]:
+        raise NotImplementedError("it leaves out the lengths of sequences")
 
 
 class Evaluation:
-    """Evaluates nodes of one graph."""
+    """Evaluates nodes of one graph.
+
+    Attributes:
+        by_runtime: Why ONNX Runtime evaluated kinds of nodes, which onnx's reference does not execute.
+    """
 
     def __init__(self, opset: int, opinions: Opinions | None) -> None:
         """Prepare.
@@ -23,20 +65,61 @@ class Evaluation:
         """
         self._opset, self._opinions = opset, opinions
         self._evaluators: dict[str, NodeEvaluator] = {}
+        self.by_runtime: dict[str, str] = {}
 
     def of(self, node: onnx.NodeProto) -> NodeEvaluator:
         """Return the evaluator of a node, which is known by its first output."""
         name = next(each for each in node.output if each)
         if name not in self._evaluators:
-            self._evaluators[name] = NodeEvaluator(node, {"": self._opset})
+            try:
+                require_evaluable(node)
+                self._evaluators[name] = NodeEvaluator(node, {"": self._opset})
+            except (
+                Exception
+            ) as error:  # of any operator that onnx implements in Python, or does not
+                self._hand_over(node, error)
         return self._evaluators[name]
 
     def run(self, node: onnx.NodeProto, inputs: Sequence[Array | None]) -> list[Array]:
-        """Return the node's outputs in float64; integers and booleans as they are."""
+        """Return the node's outputs in float64; integers and booleans as they are.
+
+        Raises:
+            EvaluationError: Nobody executes it on these inputs.
+        """
         evaluate = self.of(node)
+        if not isinstance(evaluate, RuntimeEvaluator):
+            try:
+                found = evaluate(inputs)
+            except Exception as error:  # as above
+                self._hand_over(node, error)
+            else:
+                if self._opinions is not None:
+                    self._opinions.ask(node, inputs, evaluate, self._opset)
+                return found
+        return self._by_runtime(node, inputs)
+
+    def _by_runtime(self, node: onnx.NodeProto, inputs: Sequence[Array | None]) -> list[Array]:
+        narrow = [None if each is None else narrowed(each) for each in inputs]
+        reason = why_undecidable(node, narrow)
+        try:
+            if reason is None:
+                return self.of(node)(inputs)
+        except Exception as error:  # onnxruntime's exceptions share no base class
+            reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise EvaluationError(
+            f"nobody executes '{node.name}' ({node.op_type}) on these inputs: onnx's reference says "
+            f"{self.by_runtime.get(node.op_type, 'nothing')}; ONNX Runtime: {reason}"[:500],
+            fix="give inputs that the model is made for: --inputs X.npz",
+        )
+
+    def _hand_over(self, node: onnx.NodeProto, error: Exception) -> None:
+        """Have ONNX Runtime evaluate a node from now on."""
+        name = next(each for each in node.output if each)
+        self._evaluators[name] = RuntimeEvaluator(node, self._opset)
+        words = next(iter(str(error).splitlines()), "")
+        self.by_runtime.setdefault(node.op_type, f"{type(error).__name__}: {words}"[:_LONGEST])
         if self._opinions is not None:
-            self._opinions.ask(node, inputs, evaluate, self._opset)
-        return evaluate(inputs)
+            self._opinions.note_alone(node.op_type)
 
 
 class Opinions:
@@ -48,6 +131,7 @@ class Opinions:
         self._agreed = 0
         self._cannot: dict[str, str] = {}
         self._differs: list[str] = []
+        self._alone: dict[str, None] = {}
 
     def ask(
         self,
@@ -71,6 +155,10 @@ class Opinions:
             case Verdict.CANNOT:
                 self._cannot.setdefault(node.op_type, judgement.why)
 
+    def note_alone(self, op_type: str) -> None:
+        """Note that onnx's reference does not execute an operator: nothing can be compared."""
+        self._alone[op_type] = None
+
     def check(self) -> Check:
         """Return the outcome of all comparisons."""
         name = "float64 evaluator beside ONNX Runtime, node by node"
@@ -80,5 +168,7 @@ class Opinions:
         words = f"{self._agreed} kinds of nodes agree"
         if self._cannot:
             words += f"; ONNX Runtime cannot say of {', '.join(sorted(self._cannot))}"
+        if self._alone:
+            words += f"; ONNX Runtime alone executes {', '.join(sorted(self._alone))}"
         silent = bool(self._cannot) and not self._agreed
         return Check(name, Outcome.INCONCLUSIVE if silent else Outcome.OK, words)

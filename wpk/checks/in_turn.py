@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from wpk.checks.evaluation import EvaluationError
+from wpk.checks.fallback_check import execute_fallback
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_check import StepRunner
 from wpk.checks.operator_reference import GraphReference, Reference
@@ -18,6 +20,7 @@ from wpk.engine import Engine, from_memory
 from wpk.errors import LaunchError
 from wpk.plan import Check, Outcome, PlanBundle, Step, library_images, tensors_of
 from wpk.progress import Progress
+from wpk.runtime import RefusedInputsError
 
 
 def check_in_turn(
@@ -38,15 +41,18 @@ def check_in_turn(
         dims: Sizes of the free dimensions.
         progress: Told of every step.
     """
+    name = f"operators in turn, {sample.name}"
     try:
         fault = _fault(bundle, reference, engine, sample, dims, progress)
+    except (EvaluationError, RefusedInputsError) as error:
+        return Check(name, Outcome.INCONCLUSIVE, error.what)
     except LaunchError as failure:
         fault = failure.what
     words = (
         "each is right on what those before it gave, and the engine's outputs are theirs to the bit"
     )
     outcome = Outcome.FAILED if fault else Outcome.OK
-    return Check(f"operators in turn, {sample.name}", outcome, fault or words)
+    return Check(name, outcome, fault or words)
 
 
 def _fault(
@@ -65,6 +71,9 @@ def _fault(
     for done, result in enumerate(results):
         progress("executing operators in turn", done, len(steps))
         step = steps[result.node]
+        if step.fallback is not None:
+            memory |= execute_fallback(bundle, step, engine.runtime, memory)
+            continue
         wrong = _advance(runner, step, memory, result)
         if wrong:
             return f"{step.operator.name}: {wrong}"

@@ -15,8 +15,12 @@ from onnx import numpy_helper
 
 from wpk.checks.body import NodeBody
 from wpk.checks.bounded import Floats, U
+from wpk.checks.disturbed import DisturbedModel
+from wpk.checks.evaluation import draws
 from wpk.checks.float64_nodes import Array
 from wpk.dtypes import DType, Precision, from_numpy
+from wpk.graph_passes import RUNTIME_DOMAIN
+from wpk.lowering.flat_graph import FlatGraph, FlatNode
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,19 @@ class Reference:
     node: str
     outputs: dict[str, Array]
     tolerances: dict[str, Floats]
+
+
+@dataclass(frozen=True)
+class HandedReference(Reference):
+    """What a group of nodes gives that ONNX Runtime executes.
+
+    Attributes:
+        model: The nodes in float64, on the values that they are given.
+        alone: Why nothing but ONNX Runtime executes some of the nodes, by their operators.
+    """
+
+    model: DisturbedModel
+    alone: Mapping[str, str]
 
 
 class GraphReference:
@@ -67,6 +84,9 @@ class GraphReference:
         memory.update(inputs)
         for node in self._nodes:
             function = self._functions.get((node.domain, node.op_type))
+            if function is not None and node.domain == RUNTIME_DOMAIN:
+                yield self._handed(node, function, memory)
+                continue
             body = NodeBody(node, function, self._opsets)
             arrays = [memory[name] if name else None for name in node.input]
             weights = [i for i, name in enumerate(node.input) if name in self._constants]
@@ -84,6 +104,24 @@ class GraphReference:
                     if dtype.is_float or each.tolerance.any()
                 },
             )
+
+    def _handed(
+        self, node: onnx.NodeProto, function: onnx.FunctionProto, memory: dict[str, Array]
+    ) -> HandedReference:
+        """The reference of nodes that ONNX Runtime executes; their tensors have the graph's own names."""
+        given = {name: memory[name] for name in node.input}
+        constants = {name: array for name, array in given.items() if name in self._constants}
+        own = tuple(FlatNode(each, node.name, tuple(each.output)) for each in function.node)
+        opset = next(each.version for each in function.opset_import if each.domain == "")
+        graph = FlatGraph(own, constants, tuple(node.input), tuple(node.output), opset)
+        inputs = {name: array for name, array in given.items() if name not in constants}
+        drawn = {n.op_type: "its numbers are drawn" for n in function.node if draws(n)}
+        model = DisturbedModel(graph, self._precision, inputs)
+        outputs = model.outputs()
+        for name, value in outputs.items():
+            dtype = self._dtypes.get(name)
+            memory[name] = value if dtype is None else value.astype(dtype.numpy)
+        return HandedReference(node.name, outputs, {}, model, {**drawn, **model.by_runtime})
 
     def _multiply_roundoff(self, arrays: list[Array | None]) -> float:
         """u_mul: nothing where operands lie in memory as 16 bits, for their products are exact.

@@ -23,6 +23,7 @@ from wpk.checks.bounded import (
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.evaluation import Evaluation, Opinions
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
+from wpk.checks.runtime_nodes import RuntimeEvaluator
 from wpk.dtypes import DType
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
@@ -137,7 +138,7 @@ class OriginalValues:
     def _error(self, call: Call) -> Floats | None:
         """The error of a node's output, that of its attributes included."""
         error = bound_error(call)
-        if call.y.dtype.kind != "f":
+        if call.y.dtype.kind != "f" or isinstance(call.evaluate, RuntimeEvaluator):
             return error
         for attribute in call.node.attribute:
             change = _attribute_error(call, attribute.name, self._graph.opset)

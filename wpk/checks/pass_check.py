@@ -17,7 +17,7 @@ import numpy as np
 
 from wpk.blocks import by_blocks
 from wpk.checks.bounded import KERNELS, Arithmetic, Floats
-from wpk.checks.evaluation import Evaluation, Opinions
+from wpk.checks.evaluation import Evaluation, Opinions, draws
 from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.original_values import ALGEBRA, OriginalValues
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
@@ -131,6 +131,12 @@ class _Walk:
         return value
 
     def _step(self, node: FlatNode) -> None:
+        if draws(node.proto) and all(name in self.shared for name in node.known_as if name):
+            for name, known_as in zip(node.proto.output, node.known_as, strict=True):
+                if name:  # what is drawn twice is no difference
+                    self.values[name] = self.original.value(known_as)
+                    self.roots[name] = frozenset([known_as])
+            return
         given = [self.values[name] if name else None for name in read_names(node.proto)]
         results = self.nodes.run(node.proto, given)
         roots = [self.roots.get(name, frozenset()) for name in read_names(node.proto)]

@@ -13,6 +13,7 @@ from wpk.checks.reference_indexed import (
     ScatterElements,
     ScatterND,
 )
+from wpk.checks.reference_loop import Loop
 from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
@@ -88,6 +89,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     LRN,
     LSTM,
     LogSoftmax,
+    Loop,
     LpNormalization,
     MaxPool,
     OneHot,

@@ -19,10 +19,9 @@ from wpk.checks.bounded import Arithmetic, Ball, Call, rounding
 from wpk.checks.compare import compare
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
+from wpk.checks.runtime_nodes import execute_node, narrowed
 from wpk.checks.witness import require_onnxruntime
 from wpk.dtypes import DType
-from wpk.graph_passes import open_session
-from wpk.lowering.flat_graph import read_names
 from wpk.operators import OPERATORS, ErrorRule
 
 RUNTIME = Arithmetic(2.0**-20, 2.0**-126, narrows=True)
@@ -33,8 +32,6 @@ is larger by orders of magnitude."""
 
 _MOST_PARAMETERS = 64
 """A tensor of at most so many integers is a parameter, like a shape: kinds of nodes differ by its values."""
-
-_FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE)
 
 
 class Verdict(StrEnum):
@@ -88,29 +85,20 @@ class SecondOpinion:
         if kind in self._judged:
             return None
         self._judged.add(kind)
-        narrow = [None if each is None else _narrowed(each) for each in inputs]
-        reason = next((why for fits, why in UNDECIDABLE if fits(node, narrow)), None)
+        narrow = [None if each is None else narrowed(each) for each in inputs]
+        reason = why_undecidable(node, narrow)
         if reason is not None:
             return Judgement(Verdict.CANNOT, reason)
         try:
-            found = self._execute(_fp32_node(node), narrow)
+            found = execute_node(node, narrow, self._opsets)
         except Exception as error:  # onnxruntime's exceptions share no base class
             return Judgement(Verdict.CANNOT, str(error).splitlines()[0])
-        return _compared(evaluate, narrow, found)
-
-    def _execute(self, node: onnx.NodeProto, inputs: Sequence[Array | None]) -> list[Array]:
-        given = {n: a for n, a in zip(read_names(node), inputs, strict=True) if a is not None}
-        graph = onnx.helper.make_graph(
-            [node],
-            "node",
-            [_port(name, array) for name, array in given.items()],
-            [onnx.helper.make_value_info(n, onnx.TypeProto()) for n in node.output if n],
-        )
-        opsets = [onnx.helper.make_opsetid(*each) for each in self._opsets.items()]
-        model = onnx.helper.make_model(graph, opset_imports=opsets)
-        model.ir_version = onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True)
-        results: list[Array] = open_session(model.SerializeToString()).run(None, given)
-        return results
+        try:
+            return _compared(evaluate, narrow, found)
+        except (
+            Exception
+        ) as error:  # of the evaluator, on inputs that were moved to see how far it is off
+            return Judgement(Verdict.CANNOT, f"{type(error).__name__}: {error}"[:200])
 
 
 def _kind(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bytes:
@@ -123,28 +111,6 @@ def _kind(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bytes:
         if each is not None and each.dtype.kind in "iu" and each.size <= _MOST_PARAMETERS:
             digest.update(each.tobytes())
     return digest.digest()
-
-
-def _narrowed(array: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return array.astype(np.float32) if widened(array).dtype.kind == "f" else array
-
-
-def _fp32_node(node: onnx.NodeProto) -> onnx.NodeProto:
-    """The node with casts to other floating point types as casts to fp32."""
-    if node.op_type != "Cast":
-        return node
-    narrow = onnx.NodeProto()
-    narrow.CopyFrom(node)
-    for attribute in narrow.attribute:
-        if attribute.name == "to" and attribute.i in _FLOATS:
-            attribute.i = onnx.TensorProto.FLOAT
-    return narrow
-
-
-def _port(name: str, array: Array) -> onnx.ValueInfoProto:
-    kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-    return onnx.helper.make_tensor_value_info(name, kind, array.shape)
 
 
 def _compared(
@@ -186,3 +152,8 @@ UNDECIDABLE = (
     (_largest_of_nan, "ONNX leaves open what the largest of NaN is"),
 )
 """The nodes for which ONNX Runtime is no witness, with reasons."""
+
+
+def why_undecidable(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> str | None:
+    """Return why ONNX Runtime is no witness of a node; None where it is one."""
+    return next((why for fits, why in UNDECIDABLE if fits(node, inputs)), None)

@@ -3,22 +3,24 @@
 import json
 import math
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import onnx
 
+from wpk.cli.capability import capability_blocks, capability_of
 from wpk.loading import read_model
 from wpk.report import Block, Table
 
 
 def model_json(path: Path) -> str:
     """Return everything that `model_text` says, for programs."""
-    return json.dumps(_facts(path))
+    return json.dumps({**_facts(path), "carried": asdict(capability_of(path))})
 
 
 def model_text(path: Path) -> list[Block]:
-    """Return inputs, outputs, opset, and the count of each operator."""
+    """Return inputs, outputs, opset, the count of each operator, and what carries them."""
     facts = _facts(path)
     ports = [
         [role, port["name"], port["type"], "x".join(port["shape"])]
@@ -30,6 +32,7 @@ def model_text(path: Path) -> list[Block]:
         f"{path.name}: opset {facts['opset']}, {facts['nodes']} nodes, {facts['parameters']} parameters",
         Table(["", "name", "type", "shape"], ports),
         Table(["count", "operator"], operators),
+        *capability_blocks(capability_of(path)),
     ]
 
 

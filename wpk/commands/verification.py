@@ -124,7 +124,12 @@ def compare(
     made = bundle.plan.provenance
     with model_file(model, ()) as path:
         lowered = lower_model(
-            path, made.shapes, bundle.plan.precision, made.skipped_passes, progress
+            path,
+            made.shapes,
+            bundle.plan.precision,
+            made.skipped_passes,
+            progress,
+            fallback=made.fallback,
         )
         proof = prove_passes(lowered, scope, progress)
         code = compare_machine_code(bundle, progress)

@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
+from wpk.engine.fallback_call import FallbackCall, SteppedReplay
+from wpk.engine.inputs import require_limits
 from wpk.engine.recent import Recent
 from wpk.execution import Device, Replay, Work
 from wpk.plan import (
@@ -22,6 +25,7 @@ from wpk.plan import (
     pieces,
     workspace_bytes,
 )
+from wpk.runtime import RuntimeProcess
 
 _ALIGNMENT = 256
 _KEPT = 16
@@ -34,7 +38,9 @@ class Binding:
     """Launches for one assignment of the free dimensions and of memory to the model's ports.
 
     Attributes:
-        steps: The launches of each step.
+        steps: The launches of each step; none of one that ONNX Runtime executes.
+        calls: The others, by their numbers.
+        kept: Tensors in the machine's memory, as the last replay left them.
         replay: All of them, captured.
     """
 
@@ -45,9 +51,11 @@ class Binding:
         dims: Mapping[str, int],
         memory: "_Memory",
         layouts: "_Layouts",
+        runtime: RuntimeProcess,
         external: Mapping[str, int] = _NOTHING,
     ) -> None:
         """Evaluate every launch at its addresses, and capture."""
+        self.kept: dict[str, NDArray[np.generic]] = {}
         self._values = plan.values
         arena_at, workspace, counters = memory.places
         self._starts = {name: arena_at + at for name, at in layouts.arena.offsets.items()}
@@ -55,6 +63,9 @@ class Binding:
             self._starts[self._values[name].buffer] = address - self._values[name].offset
         self.steps: list[tuple[Work, ...]] = []
         for number, step in enumerate(plan.steps):
+            if step.fallback is not None:
+                self.steps.append(())
+                continue
             addresses = StepAddresses(
                 tuple(memory.weights.get(n) or self.address(n) for n in step.inputs),
                 element_bytes(plan, step),
@@ -63,8 +74,29 @@ class Binding:
                 counters + layouts.counters.offsets[number],
             )
             self.steps.append(bind_step(step, addresses, dims))
-        works, predecessors = _in_order(self.steps, memory.order)
-        self.replay: Replay = device.capture(works, predecessors)
+        patience = max((dims[name] / tuned for name, tuned in plan.free.items()), default=1.0)
+        self.calls = {
+            number: FallbackCall(
+                step, step.fallback, self.address, dims, runtime, device, self.kept, patience
+            )
+            for number, step in enumerate(plan.steps)
+            if step.fallback is not None
+        }
+        self.replay = self._captured(device, memory.order)
+
+    def _captured(self, device: Device, order: Order) -> Replay:
+        """Everything as one graph, or as graphs around what ONNX Runtime executes."""
+        if not self.calls:
+            return device.capture(*_in_order(self.steps, order))
+        parts: list[Replay | FallbackCall] = []
+        begin = 0
+        for number in (*self.calls, len(self.steps)):
+            works, predecessors = _in_order(self.steps, order, range(begin, number))
+            if works:
+                parts.append(device.capture(works, predecessors))
+            parts += [self.calls[number]] if number in self.calls else []
+            begin = number + 1
+        return SteppedReplay(parts, device)
 
     def address(self, name: str) -> int:
         """Return the address of a value."""
@@ -73,19 +105,19 @@ class Binding:
 
 
 def _in_order(
-    steps: Sequence[Sequence[Work]], order: Order
+    steps: Sequence[Sequence[Work]], order: Order, some: range | None = None
 ) -> tuple[list[Work], list[tuple[int, ...]]]:
-    """Return all work of the steps, with the pieces of work after which each piece begins."""
+    """Return all work of the steps, or of some, with the pieces of work after which each piece begins."""
     works: list[Work] = []
     predecessors: list[tuple[int, ...]] = []
-    ends: list[int] = []
-    for step, others in zip(steps, order.predecessors, strict=True):
-        before = tuple(ends[other] for other in others)
-        for work in step:
+    ends: dict[int, int] = {}
+    for number in range(len(steps)) if some is None else some:
+        before = tuple(ends[other] for other in order.predecessors[number] if other in ends)
+        for work in steps[number]:
             predecessors.append(before)
             before = (len(works),)
             works.append(work)
-        ends.append(len(works) - 1)
+        ends[number] = len(works) - 1
     return works, predecessors
 
 
@@ -113,12 +145,14 @@ class Bindings:
         device: Device,
         weights: Mapping[str, int],
         settle: Callable[[], None],
+        runtime: RuntimeProcess,
     ) -> None:
         """Begin with none of a plan whose kernels are loaded, and whose weights have these addresses.
 
-        ``settle`` waits for what was started, before something that it needs is given up.
+        ``settle`` waits for what was started, before something that it needs is given up; ``runtime``
+        executes what neither kernels nor libraries do.
         """
-        self._plan, self._device, self._settle = plan, device, settle
+        self._plan, self._device, self._settle, self._runtime = plan, device, settle, runtime
         self._memory = _Memory(plan, device, weights)
         self._bindings: Recent[BindingKey, Binding] = Recent(_KEPT)
         self.newest: Binding | None = None
@@ -149,6 +183,7 @@ class Bindings:
         return binding
 
     def _make(self, dims: Mapping[str, int], external: Mapping[str, int]) -> Binding:
+        require_limits(self._plan, dims)
         check_sizes(self._plan, dict(dims))
         layouts = self._memory.layouts(dims)
         if not self._memory.holds(layouts):
@@ -158,7 +193,9 @@ class Bindings:
         if self._bindings.is_full:
             self._settle()
             self._bindings.make_room()
-        return Binding(self._plan, self._device, dims, self._memory, layouts, external)
+        return Binding(
+            self._plan, self._device, dims, self._memory, layouts, self._runtime, external
+        )
 
     @property
     def held_bytes(self) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from wpk.engine.bindings import Bindings
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.inputs import require_names
 from wpk.engine.run_cache import Arrays, Run, RunCache
-from wpk.plan import Plan, Port
+from wpk.plan import KeptOutput, Plan, Port
 
 
 class GpuRuns:
@@ -71,7 +71,15 @@ class GpuRuns:
             written = self._describe("outputs", self._plan.outputs, outputs, handle, asked_types)
         run = self._cache.run(read, written)
         self._start(run, handle)
-        return dict(run.results if outputs is None else outputs)
+        given = dict(run.results if outputs is None else outputs)
+        return given | {kept.name: self._kept(run, kept) for kept in self._plan.kept_outputs}
+
+    def _kept(self, run: Run, kept: KeptOutput) -> GpuArray:
+        """A copy on the GPU of an output in the machine's memory; its shape is another in each run."""
+        array = np.array(run.binding.kept[kept.name], kept.dtype.numpy)
+        copy = GpuArray(self._device, array.shape, kept.dtype, self._end_mark)
+        copy.write(array)
+        return copy
 
     def upload(self, arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, GpuArray]:
         """Copies of inputs on the GPU; they have been checked.

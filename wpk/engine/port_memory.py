@@ -20,7 +20,8 @@ def replaceable(plan: Plan, dims: Mapping[str, int]) -> frozenset[str]:
     """
     ports = (*plan.inputs, *plan.outputs)
     buffers = [plan.values[port.name].buffer for port in ports]
-    written = {plan.values[name].buffer for step in plan.steps for name in step.operator.outputs}
+    names = (name for step in plan.steps for name in step.operator.outputs)
+    written = {plan.values[name].buffer for name in names if name in plan.values}
     inputs = {port.name for port in plan.inputs}
     return frozenset(
         port.name

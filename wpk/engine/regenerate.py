@@ -44,7 +44,7 @@ def regenerate(plan: Plan) -> dict[str, KernelSource]:
     target = largest_target(plan.arch)
     with np.errstate(all="ignore"):  # numbers that nobody foresaw are refused with words
         for index, step in enumerate(plan.steps):
-            if step.image is None:
+            if step.image is None and step.fallback is None:
                 sources |= _GeneratedStep(plan, step, index, target).sources
     missing = sorted(set(plan.kernels) - set(sources))
     if missing:

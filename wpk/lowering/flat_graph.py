@@ -5,14 +5,14 @@ same form of what they made of it is compared with that (`wpk.checks.pass_check`
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.graph_passes import called, exact_values, is_call, read_tensors
+from wpk.graph_passes import RUNTIME_DOMAIN, called, exact_values, is_call, read_tensors
 
 Array = NDArray[np.generic]
 
@@ -97,8 +97,16 @@ def _own(node: gs.Node, constants: dict[str, Array]) -> FlatNode:
 
 
 def _opened(graph: gs.Graph, call: gs.Node, constants: dict[str, Array]) -> Iterator[FlatNode]:
-    """The nodes of the body of a call; names inside that mean nothing outside get the call's name."""
+    """The nodes of the body of a call; names inside that mean nothing outside get the call's name.
+
+    What ONNX Runtime executes has the graph's own names.
+    """
     function = called(graph, call)
+    if call.domain == RUNTIME_DOMAIN:
+        _collect(call, {}, constants)
+        for node in function.nodes:
+            yield replace(_own(node, constants), operator=call.name)
+        return
     ports = ((function.inputs, call.inputs), (function.outputs, call.outputs))
     names, results = (
         {inner.name: outer.name for inner, outer in zip(*pair, strict=False)} for pair in ports

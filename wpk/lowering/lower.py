@@ -15,7 +15,8 @@ from wpk.lowering.bare_nodes import lower_bare
 from wpk.lowering.body import OperatorBody, read_body, require_supported
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
-from wpk.lowering.free_axis import sized_value
+from wpk.lowering.fallback import HandOver, is_fallback, lower_fallback
+from wpk.lowering.free_axis import sized_buffer, sized_value
 from wpk.lowering.memory_plan import plan_memory
 from wpk.lowering.partition import (
     body_of,
@@ -39,24 +40,36 @@ def lower(
     precision: Precision,
     free: dict[str, int],
     reasons: Mapping[str, str] | None = None,
+    *,
+    fallback: bool = False,
 ) -> Program:
     """Lower the optimized graph.
 
     Args:
-        graph: Output of the graph passes: typed, fused, laid out, with shapes.
+        graph: Output of the graph passes: typed, fused, laid out, with shapes. Nodes that ONNX Runtime
+            executes become calls of functions in it.
         precision: The precision asked for.
         free: Tuned values of the free dimensions, by name.
         reasons: Why graph passes left nodes alone, by the node's name; said with a refusal.
+        fallback: Whether ONNX Runtime executes what no kernel does.
 
     Raises:
         UnsupportedError: Some nodes cannot be lowered; the message lists all of them.
         GraphError: Lowering failed where it should not have.
     """
     plain: frozenset[str] = frozenset()
+    handed = HandOver(graph)
     while True:
         try:
-            context, memory = Context(precision, int(graph.opset)), plan_memory(graph, plain)
-            return _attempt(LoweringState(graph, free, plain, context, memory), reasons or {})
+            kept = plain | handed.made
+            context, memory = Context(precision, int(graph.opset)), plan_memory(graph, kept)
+            state = LoweringState(graph, free, kept, context, memory, handed.shapes)
+            refused = _attempt(state, handed, reasons or {})
+            if not refused.nodes:
+                if not handed.outline():
+                    return _program(state)
+            elif not fallback or not refused.can_be_handed or not handed.take(refused.nodes):
+                refused.raise_all()
         except NotAViewError as obstacle:
             plain |= {obstacle.source}  # lay it out row-major, and begin again
         except WpkError:
@@ -68,40 +81,53 @@ def lower(
             ) from error
 
 
-def _attempt(state: LoweringState, reasons: Mapping[str, str]) -> Program:
-    """The program, with the tensors in ``state.plain`` in plain layout.
+def _attempt(state: LoweringState, handed: HandOver, reasons: Mapping[str, str]) -> RefusedNodes:
+    """Lower all nodes but those that are handed over, with the tensors in ``state.plain`` in plain layout.
 
     Raises:
         NotAViewError: The layout of another tensor stands in the way.
-        UnsupportedError: Some nodes cannot be lowered.
         GraphError: Lowering failed where it should not have.
     """
     graph, refused = state.graph, RefusedNodes(state, reasons)
-    functions, shapes_only = functions_of(graph), shape_only_nodes(graph)
+    functions, shapes_only = functions_of(graph), shape_only_nodes(graph, handed.names)
     for tensor in graph.inputs:
         with refusals(state, partial(refused.add_port, "input", tensor)):
             enter(state, tensor)
     for node in graph.nodes:
+        if node.name in handed.names:
+            refused.stand_in(node)
+            continue
         if node.name in shapes_only:
             continue
         with refusals(state, partial(refused.add, node)):
-            if not lower_bare(state, node):
+            if is_fallback(node):
+                lower_fallback(state, node, handed.notes[node.name])
+            elif not lower_bare(state, node):
                 _lower_body(state, node, functions)
             for tensor in node.outputs:
                 require_shape(tensor, state.views.get(tensor.name))
     for tensor in graph.outputs:
-        with refusals(state, partial(refused.add_port, "output", tensor)):
-            leave(state, tensor)
-    refused.require_none()
+        if not any(node.name in handed.names for node in tensor.inputs):
+            with refusals(state, partial(refused.add_port, "output", tensor)):
+                leave(state, tensor)
+    return refused
+
+
+def _program(state: LoweringState) -> Program:
+    """What was lowered, without what nothing uses."""
+    graph = state.graph
     used = {name for operator in state.operators for name in operator.inputs}
     return Program(
         inputs=tuple(t.name for t in graph.inputs),
-        outputs=tuple(t.name for t in graph.outputs),
+        outputs=tuple(t.name for t in graph.outputs if t.name not in state.kept),
         values={n: sized_value(v, state.free) for n, v in state.memory.values.items()},
         constants={n: v for n, v in state.context.constants.items() if n in used},
-        buffers=state.memory.buffers,
+        buffers={n: sized_buffer(b, state.free) for n, b in state.memory.buffers.items()},
         operators=tuple(state.operators),
         free=state.free,
+        models=state.models,
+        kept=state.kept,
+        kept_outputs=tuple(t.name for t in graph.outputs if t.name in state.kept),
     )
 
 

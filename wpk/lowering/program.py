@@ -1,6 +1,6 @@
 """What lowering produces: operators over values that lie at known places in memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from wpk.dims import DimExpr, product
 from wpk.dtypes import DType
 from wpk.extent import Extent
-from wpk.problems import Problem
+from wpk.problems import Fallback, Problem
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Value:
         padding: Zero elements after the contiguous axis's last one, before the next row.
         buffer: Name of the buffer it lies in.
         offset: Bytes from the start of the buffer, a multiple of the element's size.
-        logical_shape: Shape of the ONNX tensor at the tuned free dimensions (scalars are ()).
+        logical_shape: Shape of the ONNX tensor, with the names of free dimensions (scalars are ()).
     """
 
     name: str
@@ -49,7 +49,7 @@ class Value:
     padding: int
     buffer: str
     offset: int
-    logical_shape: tuple[int, ...]
+    logical_shape: tuple[DimExpr, ...]
 
     @property
     def alignment(self) -> int:
@@ -81,7 +81,7 @@ class Operator:
         nodes: Names of the model's ONNX nodes that it computes.
         problem: The frozen description of its work.
         inputs: Values and constants in the order of the problem's operator inputs.
-        outputs: Values it writes (one for every problem of today).
+        outputs: Values it writes: a kernel one.
         call: Name of the optimized graph's node (a function call or a single node) whose body is
             the operator's reference; empty for a copy that only lowering needs.
         note: Why it exists, where that is not obvious (an explicit copy, a transpose).
@@ -109,6 +109,11 @@ class Program:
         buffers: All buffers by name.
         operators: In execution order.
         free: Free dimensions with their tuned values.
+        limits: The smallest and the largest size of those for which such were asked.
+        models: What ONNX Runtime executes, by SHA-256.
+        kept: Tensors that stay in the machine's memory, since only a run decides their shape, with
+            their types.
+        kept_outputs: Those of them that the caller reads.
     """
 
     inputs: tuple[str, ...]
@@ -118,6 +123,16 @@ class Program:
     buffers: dict[str, Buffer]
     operators: tuple[Operator, ...]
     free: dict[str, int]
+    limits: dict[str, tuple[int, int]] = field(default_factory=dict)
+    models: dict[str, bytes] = field(default_factory=dict)
+    kept: dict[str, DType] = field(default_factory=dict)
+    kept_outputs: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What kernels are to compute, operator by operator."""
+        each = (operator.problem for operator in self.operators)
+        return [problem for problem in each if not isinstance(problem, Fallback)]
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NoReturn
 
 import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError, UnsupportedError, WpkError
 from wpk.graph_passes import ONNX_DOMAINS
-from wpk.lowering.free_axis import STAND_IN, leading_extent, worded
+from wpk.lowering.free_axis import extent_of, worded
 from wpk.lowering.partition import element_type, functions_of
 from wpk.lowering.refusal import RefusedError, UnknownInputError
 from wpk.lowering.state import LoweringState
@@ -31,6 +32,10 @@ class RefusedNodes:
     Args:
         state: What the readers of a refused node are given a stand-in in.
         reasons: Why graph passes left nodes alone, by the node's name.
+
+    Attributes:
+        nodes: Why nodes of the graph are refused, also those that only read what others would have made.
+        can_be_handed: Whether these nodes are all that is refused, and no input of the model is.
     """
 
     def __init__(self, state: LoweringState, reasons: Mapping[str, str]) -> None:
@@ -40,30 +45,41 @@ class RefusedNodes:
         self._functions = functions_of(state.graph)
         self._rows: dict[_Row, None] = {}
         self._bug: Exception | None = None
+        self.nodes: dict[str, str] = {}
+        self.can_be_handed = True
 
     def add(self, node: gs.Node, why: Exception) -> None:
         """Note why a node of the graph is refused, and go on as if it were not."""
         inner = why.node if isinstance(why, RefusedError) else None
         nodes = [inner] if inner is not None else self._onnx_nodes(node)
-        self._note(" + ".join(n.name for n in nodes), " + ".join(n.op for n in nodes), why)
+        words = self._note(" + ".join(n.name for n in nodes), " + ".join(n.op for n in nodes), why)
+        self.nodes.setdefault(node.name, words)
+        self.stand_in(node)
+
+    def stand_in(self, node: gs.Node) -> None:
+        """Give a node's readers what they need to be looked at."""
         for tensor in node.outputs:
             self._pretend(tensor)
 
     def add_port(self, role: str, tensor: gs.Tensor, why: Exception) -> None:
-        """Note why an input or output of the model is refused."""
+        """Note why an input or output of the model is refused: an output with the node that makes it."""
+        if role == "output" and tensor.inputs:
+            node = tensor.inputs[0]
+            if node.name not in self.nodes:
+                self.add(node, why)
+            return
         self._note(tensor.name, role, why)
+        self.can_be_handed = False
         if role == "input":
             self._pretend(tensor)
 
-    def require_none(self) -> None:
-        """Raise if there are any.
+    def raise_all(self) -> NoReturn:
+        """Raise for all of them, of which there are some.
 
         Raises:
             UnsupportedError: Naming all of them.
             GraphError: There is nothing but failures that are bugs.
         """
-        if not self._rows:
-            return
         rows = list(self._rows)
         wide = [max(len(row.node) for row in rows), max(len(row.operator) for row in rows)]
         table = "\n".join(
@@ -76,7 +92,7 @@ class RefusedNodes:
             ) from self._bug
         raise UnsupportedError(
             f"{len(rows)} nodes are not supported (node, operator, why):\n{table}",
-            fix="replace these operators before exporting, or split the model around them",
+            fix="replace these operators before exporting, or let ONNX Runtime execute them: --fallback on",
         ) from self._bug
 
     def _onnx_nodes(self, node: gs.Node) -> list[gs.Node]:
@@ -86,28 +102,27 @@ class RefusedNodes:
             return [node]
         return [inner for inner in function.nodes if inner.op != "Constant"]
 
-    def _note(self, name: str, operator: str, why: Exception) -> None:
+    def _note(self, name: str, operator: str, why: Exception) -> str:
         if isinstance(why, UnknownInputError):
-            return
+            return str(why)
         is_bug = not isinstance(why, RefusedError | NotAViewError)
         text = worded(str(why), list(self._state.free))
         if is_bug:
             self._bug = self._bug or why
             text = f"{type(why).__name__}: {text} (a bug: please report it)"
         reason = self._reasons.get(name)
-        self._rows[_Row(name, operator, f"{text}; {reason}" if reason else text, is_bug)] = None
+        said = f"{text}; {reason}" if reason else text
+        self._rows[_Row(name, operator, said, is_bug)] = None
+        return said
 
     def _pretend(self, tensor: gs.Tensor) -> None:
         """Give a tensor whose shape is known a place, so that its readers are looked at too."""
         state = self._state
-        if not tensor.name or tensor.name in state.views or tensor.shape is None:
+        shape = None if tensor.name in state.views else state.sure_shape(tensor)
+        if not tensor.name or shape is None:
             return
-        if not all(n in state.free or (isinstance(n, int) and n > 0) for n in tensor.shape):
-            return
-        shape = tuple(STAND_IN if isinstance(n, str) else int(n) for n in tensor.shape) or (1,)
-        first = tensor.shape[0] if tensor.shape else 1
-        leading = leading_extent(first)
         try:
+            leading = extent_of(shape[0])
             view = state.memory.alone(tensor.name, element_type(tensor), shape, leading)
         except RefusedError:
             return

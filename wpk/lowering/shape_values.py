@@ -10,19 +10,31 @@ from collections.abc import Collection, Sequence
 
 import onnx_graphsurgeon as gs
 
-from wpk.lowering.free_axis import leading_extent
+from wpk.lowering.free_axis import extent_of, stand_in
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
 
-def shape_only_nodes(graph: gs.Graph) -> set[str]:
-    """Return the names of the nodes whose results are read as shapes of Expands and by nothing else."""
-    outputs = {t.name for t in graph.outputs}
+def shape_only_nodes(graph: gs.Graph, handed: Collection[str] = ()) -> set[str]:
+    """Return the names of the nodes whose results are read as shapes of Expands and by nothing else.
+
+    Args:
+        graph: Whose nodes.
+        handed: Nodes that are executed as they are, Expands among them.
+    """
+    outputs, own = {t.name for t in graph.outputs}, {id(node) for node in graph.nodes}
     found: set[str] = set()
     for node in reversed(graph.nodes):
         readers = [(reader, t) for t in node.outputs for reader in t.outputs]
         leaves = any(tensor.name in outputs for tensor in node.outputs)
-        if readers and not leaves and all(_is_shape(r, tensor, found) for r, tensor in readers):
+        if (
+            readers
+            and not leaves
+            and all(
+                id(r) in own and r.name not in handed and _is_shape(r, tensor, found)
+                for r, tensor in readers
+            )
+        ):
             found.add(node.name)
     return found
 
@@ -34,14 +46,13 @@ def _is_shape(reader: gs.Node, tensor: gs.Tensor, found: set[str]) -> bool:
 
 
 def expanded(view: View, shape: Sequence[int | str | None] | None, free: Collection[str]) -> View:
-    """Return a view with the known shape of an Expand's output; only its first axis may be free.
+    """Return a view with the known shape of an Expand's output.
 
     Raises:
         RefusedError: The shape is not known.
     """
-    first, rest = (shape or (None,))[0], (shape or ())[1:]
-    known = isinstance(first, int) or first in free
-    if first is None or not known or not all(isinstance(n, int) for n in rest):
+    sizes = [n for n in shape or (None,) if isinstance(n, int) or n in free]
+    if shape is None or len(sizes) != len(shape):
         raise RefusedError(f"Expand to a shape that is not known: {shape}")
-    leading = leading_extent(first)
-    return view.broadcast((leading.value, *(int(n) for n in rest if n is not None)), leading)
+    wide = tuple(stand_in(n, list(free)) for n in sizes if n is not None)
+    return view.broadcast(wide, extent_of(wide[0]))

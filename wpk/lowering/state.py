@@ -1,17 +1,21 @@
 """What one attempt at lowering a graph builds up."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import DType
+from wpk.graph_passes import Dims
 from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
-from wpk.lowering.free_axis import sized
+from wpk.lowering.free_axis import is_free, sized, stand_in
 from wpk.lowering.memory_map import MemoryMap
 from wpk.lowering.program import Operator
-from wpk.lowering.refusal import UnknownInputError
+from wpk.lowering.refusal import RefusedError, UnknownInputError
 from wpk.lowering.symbols import of_view
 from wpk.lowering.views import View
 
@@ -26,8 +30,12 @@ class LoweringState:
         plain: Tensors that keep a row-major layout in buffers of their own.
         context: Precision and constants.
         memory: Where values lie.
+        shapes: Shapes that are sure; None where those of the graph are taken.
         views: How each tensor of the graph lies in memory, by name.
         operators: In execution order.
+        models: What ONNX Runtime executes, by SHA-256.
+        kept: Tensors that stay in the machine's memory, since only a run decides their shape, with
+            their types.
     """
 
     graph: gs.Graph
@@ -35,8 +43,11 @@ class LoweringState:
     plain: frozenset[str]
     context: Context
     memory: MemoryMap
+    shapes: Mapping[str, Dims] | None = None
     views: dict[str, View] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
+    models: dict[str, bytes] = field(default_factory=dict)
+    kept: dict[str, DType] = field(default_factory=dict)
 
     def view(self, tensor: gs.Tensor) -> View:
         """How a tensor lies in memory; constants are registered on first use.
@@ -46,9 +57,24 @@ class LoweringState:
         """
         if tensor.name not in self.views:
             if not isinstance(tensor, gs.Constant):
-                raise UnknownInputError(f"tensor {tensor.name!r} is made by a refused node")
+                raise UnknownInputError(f"it reads '{tensor.name}', which has no place in memory")
             self.views[tensor.name] = self.context.added(tensor.name, np.asarray(tensor.values))
         return self.views[tensor.name]
+
+    def sure_shape(self, tensor: gs.Tensor) -> tuple[int, ...] | None:
+        """The shape that memory has for a tensor that no kernel makes: at least one axis, free ones in front.
+
+        None where it is not known before a run, or is another.
+        """
+        dims: Dims | None = tensor.shape
+        if self.shapes is not None:
+            dims = self.shapes.get(tensor.name)
+        if dims is None:
+            return None
+        sizes = [n for n in dims if n in self.free or (isinstance(n, int) and n > 0)]
+        shape = tuple(stand_in(n, list(self.free)) for n in sizes if n is not None) or (1,)
+        apart = any(is_free(size) and not is_free(first) for first, size in pairwise(shape))
+        return None if apart or len(sizes) != len(dims) else shape
 
     def emit(
         self,
@@ -60,7 +86,10 @@ class LoweringState:
         note: str = "",
     ) -> None:
         """Append an operator that writes value ``output``; see `Operator` for the rest."""
-        inputs = tuple(self._source(view) for view in lowered.inputs)
+        for dtype in (self.memory.values[output].dtype, *(view.dtype for view in lowered.inputs)):
+            if not dtype.is_computed:
+                raise RefusedError(f"tensors of {dtype}, which no kernel computes")
+        inputs = tuple(self.source(view) for view in lowered.inputs)
         problem = sized(lowered.problem, self.free)
         self.operators.append(Operator(name, nodes, problem, inputs, (output,), call, note))
 
@@ -83,7 +112,7 @@ class LoweringState:
             note,
         )
 
-    def _source(self, view: View) -> str:
+    def source(self, view: View) -> str:
         """Name of the value or constant that starts where the view starts."""
         if view.source in self.memory.values:
             return self.memory.at(view)

@@ -36,11 +36,11 @@ from wpk.plan.plan import (
     Outcome,
     Plan,
     PlanBundle,
-    Port,
     Step,
     Weight,
 )
 from wpk.plan.plan_file import Paths, bundle_of, plan_text, read_plan, write_plan
+from wpk.plan.ports import KeptOutput, Port
 from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
 from wpk.plan.spec_of_plan import work_of
 from wpk.plan.tensors import Tensors, tensors_of

@@ -86,8 +86,8 @@ def pieces(
 
 def element_bytes(tensors: Tensors | Plan, step: Step) -> tuple[int, ...]:
     """Element sizes of a step's inputs."""
-    sources = (tensors.weights.get(name) or tensors.values[name] for name in step.inputs)
-    return tuple(source.dtype.bytes for source in sources)
+    sources = (tensors.weights.get(name) or tensors.values.get(name) for name in step.inputs)
+    return tuple(source.dtype.bytes for source in sources if source is not None)
 
 
 def workspace_bytes(step: Step, dims: Mapping[str, int]) -> int:
@@ -105,7 +105,7 @@ def counter_bytes(step: Step, dims: Mapping[str, int]) -> int:
 
 
 def bind_step(step: Step, addresses: StepAddresses, dims: Mapping[str, int]) -> tuple[Work, ...]:
-    """The launches of a step, or its call of a library, with everything evaluated."""
+    """The launches of a step, or its call of a library, with everything evaluated; none where ONNX Runtime executes it."""
     if step.image is not None:
         pointers = (*addresses.inputs, *addresses.outputs)
         workspace = (addresses.workspace, step.workspace_bytes)

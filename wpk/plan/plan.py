@@ -13,40 +13,17 @@ from numpy.typing import NDArray
 
 from wpk.build import KernelResources
 from wpk.candidate import Candidate, Kind
-from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
 from wpk.execution import LibraryImage
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Operator, Value
 from wpk.plan.measurement import EngineMeasurement, Measurement
+from wpk.plan.ports import KeptOutput, Port
 from wpk.plan.provenance import Provenance
+from wpk.problems import Fallback
 
-SCHEMA = 7
+SCHEMA = 8
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output of the model, as the caller sees it.
-
-    Attributes:
-        name: The ONNX tensor, and the value that holds it.
-        dtype: Element type of the caller's array.
-        shape: Extents; a free dimension is its name.
-        draw_below: Integers for random inputs are drawn from [0, draw_below): what the model's
-            tables of this input can hold; 0 where nothing limits them or the type is no integer.
-        divides: Whether something is divided by such integers: none drawn is 0.
-    """
-
-    name: str
-    dtype: DType
-    shape: tuple[DimExpr, ...]
-    draw_below: int = 0
-    divides: bool = False
-
-    def __str__(self) -> str:
-        """``'x' float32[1, 3, 224, 224]``."""
-        return f"'{self.name}' {self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 @dataclass(frozen=True)
@@ -182,7 +159,7 @@ class Step:
         operator: Names, nodes and problem, as lowering made them.
         inputs: Values and weights in the order of the operator's inputs.
         candidate: What computes it.
-        launches: Its kernels in sequence; none where a library computes it.
+        launches: Its kernels in sequence; none where a library or ONNX Runtime computes it.
         workspace_bytes: Scratch memory that a library asks for; launches say themselves what they need.
         evidence: Why.
     """
@@ -194,9 +171,15 @@ class Step:
     workspace_bytes: int
     evidence: Evidence
 
+    @property
+    def fallback(self) -> Fallback | None:
+        """What ONNX Runtime computes; None where a kernel or a library does."""
+        problem = self.operator.problem
+        return problem if isinstance(problem, Fallback) else None
+
     @cached_property
     def image(self) -> LibraryImage | None:
-        """What a library must make ready; None where the step launches generated kernels."""
+        """What a library must make ready; None where the step launches kernels, or ONNX Runtime executes it."""
         maker = self.candidate.maker
         if maker.kind is not Kind.LIBRARY:
             return None
@@ -231,7 +214,7 @@ class Plan:
         precision: What multiplications may use.
         free: Free dimensions with the values that were tuned for.
         inputs: What the caller gives.
-        outputs: What the caller gets.
+        outputs: What the caller gets from the device's memory.
         values: Activations by name.
         buffers: Memory by name.
         weights: Stored constants by name.
@@ -243,6 +226,8 @@ class Plan:
         check_mode: How thoroughly everything was checked.
         checked_on: Device that executed everything that was checked; empty where nothing was.
         measurement: Of the whole engine; None where nothing was measured.
+        limits: The smallest and the largest size of free dimensions; one that is not named may have any.
+        kept_outputs: What the caller gets from the machine's memory.
     """
 
     schema: int
@@ -264,6 +249,12 @@ class Plan:
     check_mode: CheckMode = CheckMode.OFF
     checked_on: str = ""
     measurement: EngineMeasurement | None = None
+    limits: dict[str, tuple[int, int]] = field(default_factory=dict)
+    kept_outputs: tuple[KeptOutput, ...] = ()
+
+    def sizes_of(self, name: str) -> tuple[int, int]:
+        """The smallest and the largest size of a free dimension; without limits, any that 64 bits hold."""
+        return self.limits.get(name, (1, 2**63 - 1))
 
     def __repr__(self) -> str:
         """What it is for, in a line: all of it takes a screen for each operator."""
@@ -282,12 +273,14 @@ class PlanBundle:
         weights: Arrays by `Weight.name`.
         cubins: Machine code by kernel digest.
         sources: Units by kernel digest, to read.
+        models: What ONNX Runtime executes, by SHA-256.
     """
 
     plan: Plan
     weights: dict[str, NDArray[np.generic]]
     cubins: dict[str, bytes]
     sources: dict[str, str] = field(default_factory=dict)
+    models: dict[str, bytes] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """What it is for, and how large it is."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from wpk.codec import encode
 from wpk.errors import PlanError
+from wpk.plan.checks.models import check_models
 from wpk.plan.checks.whole_plan import check_plan
 from wpk.plan.container import (
     DIGEST,
@@ -50,6 +51,7 @@ def write_plan(path: Path, bundle: PlanBundle) -> None:
     """
     _check_members(bundle)
     check_plan(bundle.plan)
+    check_models(bundle)
     write_parts(path, plan_text(bundle.plan), spec_of_bundle(bundle), bundle)
 
 
@@ -92,6 +94,8 @@ def write_parts(path: Path, text: bytes, spec: bytes, bundle: PlanBundle) -> Non
     for digest in sorted(bundle.cubins):
         members[f"kernels/{digest}.cubin"] = member_of(bundle.cubins[digest])
         members[f"kernels/{digest}.cu"] = member_of(bundle.sources[digest].encode())
+    for digest in sorted(bundle.models):
+        members[f"models/{digest}.onnx"] = member_of(bundle.models[digest])
     members[DIGEST] = member_of(digest_line(text))
     write_container(path, members)
 
@@ -133,9 +137,11 @@ def read_plan(path: Path) -> PlanBundle:
         read_weights(weights),
         {_stem(n): data for n, data in members.items() if n.endswith(".cubin")},
         {_stem(n): _text(n, data) for n, data in members.items() if n.endswith(".cu")},
+        {_stem(n): data for n, data in members.items() if n.endswith(".onnx")},
     )
     _check_members(bundle)
     check_plan(plan)
+    check_models(bundle)
     if spec != spec_of_plan(plan, weight_ranges(weights)):
         raise wrong(SPEC, f"does not say what {PLAN} says")
     return bundle
@@ -195,6 +201,11 @@ def _check_members(bundle: PlanBundle) -> None:
         _same(f"{path}.cubin_digest", kernel.cubin_digest, _sha256(bundle.cubins[digest]))
         source = bundle.sources[digest].encode()
         _same(f"{path}.source_digest", kernel.source_digest, _sha256(source))
+
+    named = {each.model for step in plan.steps if (each := step.fallback) is not None}
+    _same_names("models", named, set(bundle.models))
+    for digest, data in bundle.models.items():
+        _same(f"models/{digest[:12]}", digest, _sha256(data))
 
 
 def _same_names(what: str, claimed: set[str], stored: set[str]) -> None:

@@ -7,7 +7,8 @@ from wpk.launch import Launch
 from wpk.libraries import find_library
 from wpk.lowering.program import Value
 from wpk.plan.binding import element_bytes, order_of
-from wpk.plan.plan import Kernel, Plan, Port, Step
+from wpk.plan.plan import Kernel, Plan, Step
+from wpk.plan.ports import Port
 from wpk.spec import LibraryCall, SpecKind, SpecWriter, element_code, sealed
 
 _T = TypeVar("_T")
@@ -27,6 +28,8 @@ def spec_of_plan(plan: Plan, weights: Mapping[str, range]) -> bytes:
 
 def work_of(step: Step) -> tuple[Launch, ...] | LibraryCall:
     """What computes a step, as specs say it."""
+    if step.fallback is not None:  # C++ refuses it by this name, and reads no further
+        return LibraryCall(step.candidate.maker.name, step.candidate.maker.version, 0, (), b"")
     image = step.image
     if image is None:
         return step.launches
@@ -71,7 +74,8 @@ class _Writing:
 
     def _dimension(self, name: str) -> None:
         self._out.text(name)
-        self._out.i64(self._plan.free[name])
+        for size in (self._plan.free[name], *self._plan.sizes_of(name)):
+            self._out.i64(size)
 
     def _kernel(self, kernel: Kernel) -> None:
         self._out.kernel(kernel.digest, kernel.entry, self._plan.arch, b"")
@@ -99,8 +103,10 @@ class _Writing:
     def _step(self, number: int) -> None:
         out, step = self._out, self._plan.steps[number]
         out.text(step.operator.name)
-        out.sequence(step.inputs, self._operand)
-        out.sequence([self._values[name] for name in step.operator.outputs], out.u32)
+        inputs = [n for n in step.inputs if n in self._weights or n in self._values]
+        outputs = [n for n in step.operator.outputs if n in self._values]
+        out.sequence(inputs, self._operand)
+        out.sequence([self._values[name] for name in outputs], out.u32)
         out.sequence(self._predecessors[number], out.u32)
         out.work(work_of(step), self._kernels, element_bytes(self._plan, step))
 

@@ -40,6 +40,7 @@ _NAMES = {
     DType.INT64: "I64",
     DType.UINT64: "U64",
     DType.BOOL: "BOOL",
+    DType.FP64: "F64",
 }
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 

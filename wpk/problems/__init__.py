@@ -5,6 +5,7 @@ from wpk.problems.attention import Attention
 from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.problems.elementwise import Elementwise
+from wpk.problems.fallback import Crossing, Fallback
 from wpk.problems.family import Family
 from wpk.problems.indexed import Advance, IndexedRead, IndexedWrite, WriteKind
 from wpk.problems.matmul import Matmul

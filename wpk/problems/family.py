@@ -16,3 +16,4 @@ class Family(StrEnum):
     NORMALISATION = "normalisation"
     ELEMENT_WISE = "element-wise"
     MOVEMENT = "movement"
+    FALLBACK = "onnxruntime"

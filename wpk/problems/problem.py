@@ -98,6 +98,14 @@ class Problem(ABC):
     def accesses(self) -> Accesses:
         """The tensors that it reads and writes, and over which domains."""
 
+    def reads(self) -> tuple[Access | None, ...]:
+        """The inputs; see `accesses`."""
+        return self.accesses()[0]
+
+    def writes(self) -> tuple[Access, ...]:
+        """All outputs; a kernel has one."""
+        return (self.accesses()[1],)
+
     @abstractmethod
     def traffic(self) -> Traffic:
         """The least that it touches and computes."""
@@ -153,8 +161,8 @@ class Problem(ABC):
 
     def moved_bytes(self) -> int:
         """Bytes of all distinct elements of what strides say how to read or write."""
-        inputs, output = self.accesses()
-        return sum(each.distinct_bytes for each in (*inputs, output) if each is not None)
+        touched = (*self.reads(), *self.writes())
+        return sum(each.distinct_bytes for each in touched if each is not None)
 
 
 def does_not_lead(field: str, shape: tuple[int, ...], leading: Extent) -> Iterator[tuple[str, str]]:

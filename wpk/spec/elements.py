@@ -15,6 +15,7 @@ _CODES = {
     DType.UINT16: 10,
     DType.UINT32: 11,
     DType.UINT64: 12,
+    DType.FP64: 13,
 }
 
 

@@ -54,13 +54,14 @@ def _members(random: Random, data: bytes) -> tuple[bytes, str]:
             members.append((name, content))
         case 2:
             other = random.choice(
-                ["../evil", "/etc/passwd", "kernels/x.cu", "plan.json", name.upper(), ""]
+                ["../evil", "/etc/passwd", "models/x.onnx", "plan.json", name.upper(), ""]
             )
             members[index] = (other or "x", content)
         case 3:
             members[index] = (name, content[: random.randrange(len(content) + 1)])
         case 4:
-            members.append((random.choice(["readme.txt", "kernels/" + "0" * 64 + ".cubin"]), b"x"))
+            fitting = [f"kernels/{'0' * 64}.cubin", f"models/{'0' * 64}.onnx"]
+            members.append((random.choice(["readme.txt", *fitting]), b"x"))
         case 5:
             method = random.choice([zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
         case _:

@@ -4,11 +4,12 @@ Only these change: processes that compile are those of one pool, kernels run in 
 process of its own as always), and fewer schedules of each problem may be compiled.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from unittest.mock import patch
 
+import wpk.engine.engine
 import wpk.pipeline
 import wpk.search.models.model_search as model_search
 from wpk.build import Compilation, CompiledKernel, CompilePool, KernelCache
@@ -17,6 +18,7 @@ from wpk.emulator import GUARDED, EmulatorProcess
 from wpk.execution import Device
 from wpk.kernel_source import KernelSource
 from wpk.libraries import NumpyLibraries
+from wpk.runtime import RuntimeProcess
 from wpk.search.models.static_search import Shortlists
 from wpk.trial import Status
 
@@ -41,6 +43,8 @@ class Warm:
         self._pool: CompilePool | None = None
         self._device: EmulatorProcess | None = None
         self._used = 0
+        self._models: dict[str, bytes] = {}
+        self._runtime = RuntimeProcess(self._models)
 
     def __enter__(self) -> "Warm":
         """Change the pipeline."""
@@ -54,6 +58,7 @@ class Warm:
             patch.object(wpk.pipeline, "open_device", lambda _: nullcontext(self.device())),
             patch.object(model_search, "FINALISTS", self._finalists),
             patch.object(Shortlists, "finalists", few),
+            patch.object(wpk.engine.engine, "RuntimeProcess", self._lent_runtime),
         ]
         for each in self._patches:
             each.start()
@@ -64,8 +69,13 @@ class Warm:
         for each in self._patches:
             each.stop()
         self.drop_device()
+        self._runtime.close()
         if self._pool is not None:
             self._pool.close()
+
+    def _lent_runtime(self, models: Mapping[str, bytes]) -> "_LentRuntime":
+        self._models |= models
+        return _LentRuntime(self._runtime)
 
     def device(self) -> Device:
         """The emulator, in a process."""
@@ -92,6 +102,16 @@ class Warm:
             kind = CompilePool if self._cubins else _OneForAll
             self._pool = kind(arch, cache=cache, workers=1)
         return nullcontext(self._pool)
+
+
+class _LentRuntime:
+    """A process of ONNX Runtime that goes on when an engine is closed."""
+
+    def __init__(self, runtime: RuntimeProcess) -> None:
+        self.run = runtime.run
+
+    def close(self) -> None:
+        """Nothing: others use it."""
 
 
 class _OneForAll(CompilePool):

@@ -2,6 +2,7 @@
 
 from math import prod
 
+from wpk.candidate import Kind
 from wpk.execution import LibraryImage
 from wpk.extent import MAX_SIZE
 from wpk.launch import (
@@ -32,6 +33,11 @@ def check_candidate(sized: SizedPlan, step: Step, path: str) -> None:
     Raises:
         PlanError: Naming the field.
     """
+    maker = step.candidate.maker
+    if (maker.kind is Kind.RUNTIME) != (step.fallback is not None):
+        raise wrong(
+            f"{path}.candidate.maker.kind", f"{maker.kind} for {step.operator.problem.family}"
+        )
     if step.image is not None:
         _check_call(sized, step, step.image, path)
         return
@@ -39,7 +45,9 @@ def check_candidate(sized: SizedPlan, step: Step, path: str) -> None:
         raise wrong(
             f"{path}.workspace_bytes", f"{step.workspace_bytes}, and no library asks for it"
         )
-    if not step.launches:
+    if step.fallback is not None and step.launches:
+        raise wrong(f"{path}.launches", f"{len(step.launches)}, and {maker.name} computes it")
+    if step.fallback is None and not step.launches:
         raise wrong(f"{path}.launches", "is empty")
     for index, launch in enumerate(step.launches):
         field = f"{path}.launches[{index}]"

@@ -5,12 +5,12 @@ buffers never meet in memory while both are in use: where they lie is not for th
 lays them out itself, from the order that this shows to be right (`wpk.plan.memory`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from wpk.plan.checks.operands import StepTouches, Touch
 from wpk.plan.checks.sized_plan import SizedPlan
 from wpk.plan.fields import wrong
-from wpk.plan.plan import Port
+from wpk.plan.ports import Port
 from wpk.plan.regions import Parts, Region
 
 
@@ -27,10 +27,17 @@ def check_flow(sized: SizedPlan, steps: Sequence[StepTouches]) -> None:
     written = {buffer: Parts(each) for buffer, each in wholes.items()}
     for port in _ports(sized, sized.plan.inputs, "plan.inputs"):
         _write(written, port)
-    for step in steps:
+    kept: set[str] = set()
+    for number, step in enumerate(steps):
         for read in step.reads:
             _require(written, read)
-        _write(written, step.writes)
+        for write in step.writes:
+            _write(written, write)
+        _require_kept(kept, step.takes, f"plan.steps[{number}].inputs")
+        if not kept.isdisjoint(step.keeps) or len(set(step.keeps)) < len(step.keeps):
+            raise wrong(f"plan.steps[{number}].operator.outputs", f"{step.keeps} were kept before")
+        kept.update(step.keeps)
+    _require_kept(kept, [each.name for each in sized.plan.kept_outputs], "plan.kept_outputs")
     for port in _ports(sized, sized.plan.outputs, "plan.outputs"):
         _require(written, port)
 
@@ -39,6 +46,12 @@ def _ports(sized: SizedPlan, ports: Sequence[Port], path: str) -> Iterator[Touch
     for index, port in enumerate(ports):
         buffer = sized.plan.values[port.name].buffer
         yield Touch(f"{path}[{index}]", port.name, buffer, sized.regions[port.name])
+
+
+def _require_kept(kept: Collection[str], names: Sequence[str], path: str) -> None:
+    for name in names:
+        if name not in kept:
+            raise wrong(path, f"'{name}' is used before it was kept")
 
 
 def _write(written: Mapping[str, Parts], touch: Touch) -> None:

@@ -4,6 +4,7 @@ A kernel touches what its problem's strides reach, and what alignment and paddin
 must lie within the value that it is bound to, and promise no more.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wpk.dtypes import DType
@@ -33,10 +34,19 @@ class Touch:
 
 @dataclass(frozen=True)
 class StepTouches:
-    """What a step touches of the activations: values that it reads, and the one that it writes."""
+    """What a step touches of the activations.
+
+    Attributes:
+        reads: Values that it reads.
+        writes: Those that it writes.
+        takes: Names of tensors in the machine's memory that it reads.
+        keeps: Names of those that it leaves there.
+    """
 
     reads: tuple[Touch, ...]
-    writes: Touch
+    writes: tuple[Touch, ...]
+    takes: tuple[str, ...] = ()
+    keeps: tuple[str, ...] = ()
 
 
 def check_operands(sized: SizedPlan, step: Step, path: str) -> StepTouches:
@@ -45,27 +55,49 @@ def check_operands(sized: SizedPlan, step: Step, path: str) -> StepTouches:
     Raises:
         PlanError: Naming the field, of which ``path`` is the step's.
     """
-    inputs, output = step.operator.problem.accesses()
+    inputs, results = step.operator.problem.reads(), step.operator.problem.writes()
     if len(step.inputs) != len(inputs):
         raise wrong(f"{path}.inputs", f"{len(step.inputs)} names, the problem has {len(inputs)}")
-    outputs = step.operator.outputs
-    if len(outputs) != 1 or outputs[0] not in sized.plan.values:
-        raise wrong(f"{path}.operator.outputs", f"{outputs} is not one value")
     if len(step.operator.inputs) != len(inputs):
         raise wrong(f"{path}.operator.inputs", f"{len(step.operator.inputs)} names")
-    reads = []
+    reads, takes = [], []
     for index, access in enumerate(inputs):
-        field = f"{path}.inputs[{index}]"
-        if step.inputs[index] in sized.plan.weights:
+        field, name = f"{path}.inputs[{index}]", step.inputs[index]
+        if step.fallback is not None and access is None:
+            takes.append(_kept(sized, name, field))
+        elif step.fallback is None and name in sized.plan.weights:
             _check_constant(sized, step, index, access, field)
         else:
             reads.append(_read_value(sized, step, index, access, field))
-    field = f"{path}.operator.outputs[0]"
-    writes = _within_value(sized, outputs[0], output, field)
-    for extent, stride in zip(output.extents, output.tensor.strides, strict=True):
-        if stride == 0 and sized.evaluate(extent) > 1:
-            raise wrong(field, f"the problem writes {extent} elements to one place")
-    return StepTouches(tuple(reads), writes)
+    writes, keeps = _written(sized, step, results, f"{path}.operator.outputs")
+    return StepTouches(tuple(reads), writes, tuple(takes), keeps)
+
+
+def _written(
+    sized: SizedPlan, step: Step, results: Sequence[Access], path: str
+) -> tuple[tuple[Touch, ...], tuple[str, ...]]:
+    """What a step writes of the activations, and the names of what it keeps in the machine's memory."""
+    outputs = step.operator.outputs
+    placed, kept = outputs[: len(results)], outputs[len(results) :]
+    missing = any(name not in sized.plan.values for name in placed) or len(placed) < len(results)
+    if missing or (kept and step.fallback is None):
+        what = "one value" if step.fallback is None else f"{len(results)} values and what is kept"
+        raise wrong(path, f"{outputs} is not {what}")
+    writes = []
+    for index, (name, access) in enumerate(zip(placed, results, strict=True)):
+        field = f"{path}[{index}]"
+        writes.append(_within_value(sized, name, access, field))
+        for extent, stride in zip(access.extents, access.tensor.strides, strict=True):
+            if stride == 0 and sized.evaluate(extent) > 1:
+                raise wrong(field, f"the problem writes {extent} elements to one place")
+    return tuple(writes), tuple(_kept(sized, name, path) for name in kept)
+
+
+def _kept(sized: SizedPlan, name: str, path: str) -> str:
+    """The name of a tensor in the machine's memory, which is no other's."""
+    if name in sized.plan.values or name in sized.plan.weights:
+        raise wrong(path, f"{name!r} is a value or a weight, and stays in the machine's memory")
+    return name
 
 
 def _check_constant(

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from math import prod
 
 from wpk.expression import Acc, Operand, leaves
 from wpk.extent import MAX_SIZE, Extent
-from wpk.plan.checks.values import MAX_PADDING, check_extent
+from wpk.plan.checks.values import MAX_PADDING, check_extent, check_shape
 from wpk.plan.fields import MAX_BYTES, within, wrong
-from wpk.problems import FieldExpression, Problem, Tensor
+from wpk.problems import Fallback, FieldExpression, Problem, Tensor
 
 _SIGNED = {"pad", "pad_end", "begin"}
 """Fields that may be negative."""
@@ -24,6 +25,9 @@ def check_problem(problem: Problem, free: Mapping[str, int], path: str) -> None:
     Raises:
         PlanError: Naming the field, of which ``path`` is the problem's.
     """
+    if isinstance(problem, Fallback):
+        _check_fallback(problem, free, path)
+        return
     for each in fields(problem):
         field = f"{path}.{each.name}"
         _check_sizes(getattr(problem, each.name), each.name in _SIGNED, free, field)
@@ -41,6 +45,29 @@ def check_problem(problem: Problem, free: Mapping[str, int], path: str) -> None:
             _check_tensor(access.tensor, len(access.axes), field)
     for expression in problem.expressions():
         _check_expression(expression, f"{path}.{expression.field}")
+
+
+def _check_fallback(problem: Fallback, free: Mapping[str, int], path: str) -> None:
+    """Check the tensors of what ONNX Runtime computes; results are row-major."""
+    for index, crossing in enumerate((*problem.x, *problem.results)):
+        if crossing is None:
+            continue
+        field, access = f"{path}, tensor {index}", crossing.access
+        _check_sizes(access.axes, False, free, field)
+        _check_tensor(access.tensor, len(access.axes), field)
+        names, elements = crossing.leading.names, prod(access.sizes)
+        check_shape(crossing.shape, elements, names, free, f"{field}.shape")
+    for index, crossing in enumerate(problem.results):
+        tensor, sizes = crossing.access.tensor, crossing.access.sizes
+        if tensor.strides != row_major(sizes) or tensor.padding:
+            raise wrong(
+                f"{path}.results[{index}]", f"{tensor.strides} over {sizes} is not row-major"
+            )
+
+
+def row_major(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of elements that lie side by side, the last axis innermost."""
+    return tuple(prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
 
 
 def _check_sizes(value: object, signed: bool, free: Mapping[str, int], path: str) -> None:

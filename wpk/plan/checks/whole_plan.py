@@ -15,7 +15,8 @@ from wpk.plan.checks.sized_plan import SizedPlan
 from wpk.plan.checks.values import check_values
 from wpk.plan.checks.work import check_work
 from wpk.plan.fields import MAX_BYTES, at, unique, within, wrong
-from wpk.plan.plan import Plan, Port
+from wpk.plan.plan import Plan
+from wpk.plan.ports import Port
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ARCH = re.compile(r"sm_\d+[af]?")
@@ -31,6 +32,11 @@ def check_plan(plan: Plan) -> None:
         raise wrong("plan.arch", f"{plan.arch!r} is no architecture")
     for name, size in plan.free.items():
         within(f"plan.free.{name}", size, 1, MAX_SIZE)
+    for name, (smallest, largest) in plan.limits.items():
+        if name not in plan.free:
+            raise wrong(f"plan.limits.{name}", "no free dimension is called so")
+        within(f"plan.limits.{name}", largest, plan.free[name], MAX_SIZE)
+        within(f"plan.limits.{name}", smallest, 1, plan.free[name])
     _check_names(plan)
     check_measurements(plan)
     for index, step in enumerate(plan.steps):
@@ -49,6 +55,8 @@ def check_sizes(plan: Plan, dims: Mapping[str, int]) -> None:
     Raises:
         PlanError: Naming the field.
     """
+    for name, (smallest, largest) in plan.limits.items():
+        within(f"plan.free.{name}", dims[name], smallest, largest)
     try:
         for name, buffer in plan.buffers.items():
             within(f"plan.buffers.{name}.bytes", evaluate(buffer.bytes, dims), 0, MAX_BYTES)
@@ -81,11 +89,13 @@ def _check_names(plan: Plan) -> None:
             raise wrong(f"{path}.digest", f"is {kernel.digest[:12]!r}")
     unique("plan.steps", (step.operator.name for step in plan.steps))
     for section, ports in (("inputs", plan.inputs), ("outputs", plan.outputs)):
-        if not ports and section == "outputs":
+        if section == "outputs" and not (ports or plan.kept_outputs):
             raise wrong(f"plan.{section}", "is empty")
         unique(f"plan.{section}", (port.name for port in ports))
         for index, port in enumerate(ports):
             _check_port(plan, port, f"plan.{section}[{index}]")
+    kept = [each.name for each in plan.kept_outputs]
+    unique("plan.outputs", [*(port.name for port in plan.outputs), *kept])
     decided = {size for port in plan.inputs for size in port.shape}
     for name in plan.free:
         if name not in decided:
@@ -99,11 +109,8 @@ def _check_port(plan: Plan, port: Port, path: str) -> None:
     if value.dtype is not port.dtype:
         raise wrong(f"{path}.dtype", f"{port.dtype}, its value has {value.dtype}")
     sizes = tuple(at(f"{path}.shape", size, plan.free) for size in port.shape)
-    if sizes != value.logical_shape:
+    if port.shape != value.logical_shape:
         raise wrong(f"{path}.shape", f"{sizes}, its value has {value.logical_shape}")
-    for size in port.shape[1:]:
-        if not isinstance(size, int):
-            raise wrong(f"{path}.shape", "only the leading dimension may be free")
 
 
 def _digest(path: str, digest: str) -> None:

@@ -7,7 +7,7 @@ from wpk.dims import DimExpr, DimNode
 from wpk.engine import regenerate
 from wpk.errors import PlanError
 from wpk.launch import Launch
-from wpk.plan import Plan, PlanBundle, Port, Step, order_of
+from wpk.plan import KeptOutput, Plan, PlanBundle, Port, Step, order_of
 from wpk.problems import Problem
 from wpk.problems.signs import TIMES
 from wpk.report.plans.check_words import state_word
@@ -17,6 +17,7 @@ from wpk.report.plans.memory import memory_of
 from wpk.report.plans.precision import precision_of
 from wpk.report.plans.tracing import producers_of, trace_nodes
 from wpk.report.plans.words import schedule_words
+from wpk.shape_ranges import range_words
 
 
 def gather(subject: Plan | PlanBundle) -> ReportFacts:
@@ -35,18 +36,18 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         target=plan.target,
         arch=plan.arch,
         compilers=tuple(sorted({kernel.compiler for kernel in plan.kernels.values()})),
-        shapes={name: TIMES.join(map(str, shape)) for name, shape in origin.shapes.items()},
+        shapes={name: range_words(given) for name, given in origin.shapes.items()},
         free=plan.free,
         skipped_passes=origin.skipped_passes,
         inputs=tuple(map(_port, plan.inputs)),
-        outputs=tuple(map(_port, plan.outputs)),
+        outputs=(*map(_port, plan.outputs), *map(_kept, plan.kept_outputs)),
         bound_us=order.longest_chain([operator.bound_us for operator in operators]),
         estimate_us=sum(operator.estimate_us or 0.0 for operator in operators),
         measurement=plan.measurement,
         contest=contest_of([operator.measurement for operator in operators]),
         launches=sum(len(operator.launches) for operator in operators),
         chain=round(order.longest_chain([1] * len(operators))),
-        library_steps=sum(not operator.launches for operator in operators),
+        library_steps=sum(step.image is not None for step in plan.steps),
         operators=operators,
         problems=tuple(_problem(*each) for each in problems.items()),
         nodes=trace_nodes(plan),
@@ -163,6 +164,10 @@ def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
         funnels=evidence[0].funnels,
         measurement=next((e.measurement for e in evidence if e.measurement is not None), None),
     )
+
+
+def _kept(output: KeptOutput) -> PortFacts:
+    return PortFacts(output.name, output.dtype.value, "known after a run")
 
 
 def _port(port: Port) -> PortFacts:

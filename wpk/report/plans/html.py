@@ -12,6 +12,7 @@ from wpk.report.plans.page.memory import memory_section
 from wpk.report.plans.page.operators import operators_section
 from wpk.report.plans.page.overview import (
     checks_section,
+    fallback_section,
     first_look,
     header,
     origin_section,
@@ -51,6 +52,7 @@ def html_page(facts: ReportFacts) -> str:
         measured_section(facts) if facts.is_measured else "",
         shares(facts),
         first_look(facts),
+        fallback_section(facts),
         operators_section(facts),
         graph_section(facts),
         search_section(facts),

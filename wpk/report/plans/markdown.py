@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from wpk.problems.signs import DASH
 from wpk.report.plans.check_words import outcome_word, remarks
 from wpk.report.plans.facts import OperatorFacts, ReportFacts
+from wpk.report.plans.fallback import fallback_sentences
 from wpk.report.plans.measured import (
     chain_words,
     estimate_cell,
@@ -78,6 +79,7 @@ def _sums(facts: ReportFacts) -> str:
             f"{byte_size(memory.arena_bytes)} (peak {byte_size(memory.peak_bytes)})."
         ),
         *precision_sentences(facts.precision),
+        *fallback_sentences(facts),
     ]
     return "\n".join(f"- {plain(line)}" for line in lines)
 

@@ -49,6 +49,7 @@ def memory_of(plan: Plan, order: Order) -> MemoryFacts:
         plan.values[name].buffer: step.operator.problem.family.value
         for step in reversed(plan.steps)
         for name in step.operator.outputs
+        if name in plan.values
     }
     blocks = [
         BlockFacts(

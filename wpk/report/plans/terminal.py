@@ -6,6 +6,7 @@ from wpk.problems.signs import DASH
 from wpk.report.blocks import Block, Facts, Table
 from wpk.report.plans.check_words import mode_words, outcome_word, remarks
 from wpk.report.plans.facts import OperatorFacts, ProblemFacts, ReportFacts
+from wpk.report.plans.fallback import fallback_sentences
 from wpk.report.plans.gather import gather
 from wpk.report.plans.measured import (
     chain_words,
@@ -157,6 +158,7 @@ def _sums(facts: ReportFacts) -> Block:
             f"{len(facts.problems)} distinct problems, {legal} legal schedules, {compiled} compiled",
         ),
         *(("precision", sentence) for sentence in precision_sentences(facts.precision)),
+        *(("fallback", sentence) for sentence in fallback_sentences(facts)),
         *_spills(facts),
         *_checks(facts),
     ]
@@ -189,13 +191,13 @@ def operator_source(bundle: PlanBundle, name: str) -> str:
     """Return the generated CUDA of one operator.
 
     Raises:
-        EngineError: The plan has no such operator, or a library computes it.
+        EngineError: The plan has no such operator, or no kernel computes it.
     """
     for step in bundle.plan.steps:
         if step.operator.name == name:
-            if step.image is not None:
+            if not step.launches:
                 raise EngineError(
-                    f"{step.image.library} computes {name!r}: it has no generated source",
+                    f"{step.candidate.maker.name} computes {name!r}: it has no generated source",
                     fix="ask for an operator that the plan's table shows with a source",
                 )
             return "\n".join(

@@ -135,5 +135,6 @@ def producers_of(plan: Plan) -> tuple[tuple[int, ...], ...]:
         producers.append(tuple(sorted(found)))
         for name in step.operator.outputs:
             by_value[name] = number
-            by_buffer.setdefault(plan.values[name].buffer, []).append(number)
+            if name in plan.values:
+                by_buffer.setdefault(plan.values[name].buffer, []).append(number)
     return tuple(producers)

@@ -6,6 +6,7 @@ from wpk.plan import Outcome
 from wpk.problems.signs import DASH
 from wpk.report.plans.check_words import remarks
 from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.fallback import fallback_operators, fallback_sentences
 from wpk.report.plans.measured import (
     chain_words,
     estimate_words,
@@ -102,6 +103,9 @@ def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
     besides = "nothing else is enqueued"
     if facts.library_steps:
         besides = f"{facts.library_steps} library steps besides"
+    handed = len(fallback_operators(facts))
+    if handed:
+        besides = f"{handed} steps of ONNX Runtime between them"
     fewer = f"of {nodes} ONNX nodes, {max(nodes - operators, 0)} fewer{chain_words(facts)}"
     weights = f"activations; weights {byte_size(memory.weight_bytes)}"
     legal, compiled = facts.legal_and_compiled
@@ -186,6 +190,15 @@ def precision_section(facts: ReportFacts) -> Html:
     caption = tag("caption", "Tensor-core instructions in the cubins")
     table = tag("table", caption, tag("tbody", *rows), class_="narrow") if rows else ""
     return section("precision", "Precision really used", *sentences, table)
+
+
+def fallback_section(facts: ReportFacts) -> Html | str:
+    """Return which nodes ONNX Runtime executes; nothing where there are none."""
+    first, *steps = fallback_sentences(facts) or [""]
+    items = [tag("li", each) for each in steps]
+    return (
+        section("fallback", "Without a kernel", tag("p", first), tag("ul", *items)) if items else ""
+    )
 
 
 def checks_section(facts: ReportFacts) -> Html:

@@ -1,0 +1,74 @@
+"""Whether the models of a plan, which ONNX Runtime executes, are closed and what their steps say of them."""
+
+from collections.abc import Sequence
+
+from wpk.closed_models import ClosedModel, ClosedModelError, ModelPort, read_closed_model
+from wpk.dtypes import DType
+from wpk.plan.fields import wrong
+from wpk.plan.plan import PlanBundle, Step
+from wpk.problems import Crossing, Fallback
+
+_CONVERTED = {DType.FP16: DType.FP32, DType.BF16: DType.FP32}
+"""Types in memory that may be given to a model, and taken from it, in another type."""
+
+
+def check_models(bundle: PlanBundle) -> None:
+    """Check every model once, and every step that executes one.
+
+    Args:
+        bundle: A plan that is right in itself, with the models that it names.
+
+    Raises:
+        PlanError: Naming the member, or the field.
+    """
+    known: dict[str, ClosedModel] = {}
+    for digest, data in bundle.models.items():
+        try:
+            known[digest] = read_closed_model(data)
+        except ClosedModelError as error:
+            raise wrong(f"models/{digest[:12]}", f"it {error}") from error
+    for index, step in enumerate(bundle.plan.steps):
+        if step.fallback is not None:
+            path = f"plan.steps[{index}].operator"
+            _check_step(step, step.fallback, known[step.fallback.model], path)
+
+
+def _check_step(step: Step, problem: Fallback, model: ClosedModel, path: str) -> None:
+    if problem.operators != model.operators:
+        raise wrong(f"{path}.problem.operators", "are not those of the model")
+    _check_ports(problem.x, model.inputs, f"{path}.problem.x")
+    results = model.outputs[: len(problem.results)]
+    _check_ports(problem.results, results, f"{path}.problem.results")
+    if len(step.operator.outputs) != len(model.outputs):
+        count = len(model.outputs)
+        raise wrong(f"{path}.outputs", f"{len(step.operator.outputs)} names, the model has {count}")
+    for port in model.outputs[len(problem.results) :]:
+        if port.dtype is None:
+            raise wrong(f"{path}.outputs", f"'{port.name}' has a type that no engine gives")
+
+
+def _check_ports(
+    crossings: Sequence[Crossing | None], ports: Sequence[ModelPort], path: str
+) -> None:
+    if len(crossings) != len(ports):
+        raise wrong(path, f"{len(crossings)} tensors, the model has {len(ports)}")
+    for index, (crossing, port) in enumerate(zip(crossings, ports, strict=True)):
+        field = f"{path}[{index}]"
+        if crossing is not None:
+            _check_crossing(crossing, port, field)
+        elif port.dtype is None:
+            raise wrong(field, f"'{port.name}' has a type that no engine gives")
+
+
+def _check_crossing(crossing: Crossing, port: ModelPort, path: str) -> None:
+    dtype = crossing.access.tensor.dtype
+    if port.dtype not in (dtype, _CONVERTED.get(dtype)):
+        raise wrong(path, f"is {dtype}, '{port.name}' of the model {port.dtype}")
+    if port.shape is None:
+        return
+    shape = crossing.shape
+    fits = len(shape) == len(port.shape) and all(
+        known is None or known == extent for known, extent in zip(port.shape, shape, strict=True)
+    )
+    if not fits:
+        raise wrong(path, f"has shape {shape}, '{port.name}' of the model {port.shape}")
