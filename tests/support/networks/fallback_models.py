@@ -49,7 +49,7 @@ def text_model(text: str) -> onnx.ModelProto:
 
 
 def lstm_model() -> onnx.ModelProto:
-    """A layer as torch exports it: two directions, their outputs brought together, the last states used."""
+    """A layer as torch exports it, but with coupled gates: two directions, joined, the last states used."""
     rng = np.random.default_rng(0)
     weights = {
         name: rng.standard_normal(shape).astype(np.float32) * 0.3
@@ -60,7 +60,12 @@ def lstm_model() -> onnx.ModelProto:
     given.append(numpy_helper.from_array(np.array([1]), "second"))
     nodes = [
         helper.make_node(
-            "LSTM", ["x", "w", "r", "b"], ["y", "", "c"], hidden_size=5, direction="bidirectional"
+            "LSTM",
+            ["x", "w", "r", "b"],
+            ["y", "", "c"],
+            hidden_size=5,
+            direction="bidirectional",
+            input_forget=1,
         ),
         helper.make_node("Transpose", ["y"], ["t"], perm=[0, 2, 1, 3]),
         helper.make_node("Reshape", ["t", "target"], ["joined"]),
