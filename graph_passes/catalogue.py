@@ -51,6 +51,7 @@ from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 from wpk.graph_passes.movement.tile_views import TileViews
+from wpk.graph_passes.movement.transpose_parts import TransposeParts
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
 from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.precision.set_precision import SetPrecision
@@ -90,6 +91,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
         [RecurrentOperators()],
         [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
         [ChannelsLast()],
+        [TransposeParts()],
     ]
 
 
