@@ -36,7 +36,7 @@ _FIXED_SIZE = {
     "deit_tiny_distilled_patch16_224": {"depth": 2},
     "deit3_small_patch16_224": {"depth": 2, "embed_dim": 64, "num_heads": 4},
     "eva02_tiny_patch14_224": {"depth": 2, "embed_dim": 64, "num_heads": 4},
-    "mixer_s32_224": {"embed_dim": 64},
+    "mixer_s32_224": {},
     "pit_ti_224": {},
     "swin_tiny_patch4_window7_224": {"depths": (2, 2), "embed_dim": 24, "num_heads": (2, 4)},
     "tnt_s_legacy_patch16_224": {"depth": 2},

@@ -137,11 +137,12 @@ def _mvit() -> Any:
     from torchvision.models.video.mvit import MSBlockConfig, MViT
 
     blocks = [
-        MSBlockConfig(1, 16, 32, [3, 3, 3], [1, 4, 4], [1, 1, 1]),
-        MSBlockConfig(2, 32, 32, [3, 3, 3], [1, 2, 2], [1, 2, 2]),
+        MSBlockConfig(1, 16, 32, [3, 3, 3], [3, 3, 3], [1, 1, 1], [1, 4, 4]),
+        MSBlockConfig(2, 32, 32, [3, 3, 3], [3, 3, 3], [1, 2, 2], [1, 2, 2]),
     ]
     sizes = {"spatial_size": (32, 32), "temporal_size": 8, "num_classes": _CLASSES}
-    return MViT(**sizes, block_setting=blocks, residual_pool=True, residual_with_cls_embed=False)
+    second = {"residual_pool": True, "residual_with_cls_embed": False, "rel_pos_embed": True}
+    return MViT(block_setting=blocks, proj_after_attn=True, **sizes, **second)
 
 
 def _raft() -> Any:
@@ -152,9 +153,7 @@ def _raft() -> Any:
 
 
 def _with_updates(module: Any, count: int) -> Any:
-    from functools import partial as bound
-
-    module.forward = bound(module.forward, num_flow_updates=count)
+    module.forward = partial(module.forward, num_flow_updates=count)
     return module
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import io
 import tempfile
 import warnings
 from dataclasses import replace
@@ -105,19 +104,19 @@ def _dynamic_shapes(module: Any, inputs: tuple[Given, ...]) -> Any:
 def _of_sklearn(estimator: Any, inputs: tuple[Given, ...]) -> onnx.ModelProto:
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import FloatTensorType
+    from sklearn.base import is_classifier
 
     (given,) = inputs
     types = [(given.name, FloatTensorType([None, *given.shape[1:]]))]
-    options = {id(estimator): {"zipmap": False}} if hasattr(estimator, "predict_proba") else None
-    model = to_onnx(
+    options = {id(estimator): {"zipmap": False}} if is_classifier(estimator) else None
+    made = to_onnx(
         estimator,
         initial_types=types,
         target_opset={"": SKLEARN_OPSET, "ai.onnx.ml": 3},
         options=options,
         black_op=set(_ML_OPERATORS),
     )
-    buffer = io.BytesIO(model.SerializeToString())
-    return onnx.load(buffer)
+    return onnx.load_from_string(made.SerializeToString())
 
 
 def _require_numbers(model: onnx.ModelProto, facts: Facts, wanted: Export) -> None:
