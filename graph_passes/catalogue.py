@@ -50,6 +50,7 @@ from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
+from wpk.graph_passes.movement.reshapes_around import ReshapesAround
 from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.transpose_parts import TransposeParts
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
@@ -126,6 +127,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         TileViews(),
         TriangleMask(),
         ReshapeChains(),
+        ReshapesAround(),
         CommonSubexpressions(),
         RecognizeGelu(),
         RecognizeLayerNorm(),
