@@ -45,6 +45,7 @@ from wpk.graph_passes.fusion.split import SplitBeforeViews
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.block_movement import BlockMovement
+from wpk.graph_passes.movement.expand_behind_gather import ExpandBehindGather
 from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
@@ -121,6 +122,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ShapeArithmetic(),
         IdentityElimination(),
         IdentityGather(),
+        ExpandBehindGather(),
         GridGather(),
         RankedValues(),
         WholeIndices(),

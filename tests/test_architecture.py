@@ -37,6 +37,7 @@ FLOORS = [
         "options",
         "problems",
         "progress",
+        "shape_ranges",
         "tensor_maps",
         "trial",
         "version",

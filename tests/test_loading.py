@@ -8,8 +8,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from wpk.errors import GraphError, UnsupportedError
-from wpk.free_shapes import parse_shapes
 from wpk.loading import load_graph
+from wpk.shape_ranges import SizeRange, parse_shapes, size_ranges
 
 RELU = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -26,6 +26,20 @@ def save(tmp_path: Path, text: str) -> Path:
 def test_a_batch_may_stay_free(tmp_path: Path) -> None:
     graph = load_graph(save(tmp_path, RELU))
     assert graph.inputs[0].shape == ["N", 4]
+
+
+def test_several_dimensions_may_stay_free(tmp_path: Path) -> None:
+    graph = load_graph(save(tmp_path, RELU.replace("[N, 4]", "[N, L]")))
+    assert graph.inputs[0].shape == ["N", "L"]
+
+
+def test_dimensions_without_a_name_are_named(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(RELU)
+    for info in (*model.graph.input, *model.graph.output):
+        for dim in info.type.tensor_type.shape.dim:
+            dim.Clear()
+    onnx.save(model, tmp_path / "m.onnx")
+    assert load_graph(tmp_path / "m.onnx").inputs[0].shape == ["batch", "x.1"]
 
 
 def test_shapes_bind_a_symbol_wherever_it_occurs(tmp_path: Path) -> None:
@@ -79,7 +93,7 @@ def test_initializers_are_no_inputs(tmp_path: Path) -> None:
     [
         (RELU.replace("17", "10"), "uses opset 10"),
         (RELU.replace("17", "999"), "uses opset 999"),
-        (RELU.replace("[N, 4]", "[N, L]"), "'x' has free dimensions: \\[N, L\\]"),
+        (RELU.replace("[N, 4]", "[N, L, M, K, J]"), "5 free dimensions: 'N', 'L', 'M', 'K', 'J'"),
         (RELU.replace("[N, 4]", "[70000, 70000]"), "claims 4900000000 elements"),
         (
             RELU.replace("y = Relu(x)", "a = Add(x, y) y = Relu(a)"),
@@ -138,7 +152,38 @@ def test_refuses_missing_external_data(tmp_path: Path) -> None:
 
 
 def test_reads_trtexec_shapes() -> None:
-    assert parse_shapes("x:1x3x8x8,'a:b':-1x64") == {"x": (1, 3, 8, 8), "a:b": (-1, 64)}
+    assert parse_shapes("x:1x3x8x8,'a:b':-1x64") == {"x": ((1, 3, 8, 8),), "a:b": ((-1, 64),)}
+
+
+def test_reads_the_smallest_the_fastest_and_the_largest_shape() -> None:
+    assert parse_shapes("x:1x16:8x16:32x16,input:0:4") == {
+        "x": ((1, 16), (8, 16), (32, 16)),
+        "input:0": ((4,),),
+    }
+    assert parse_shapes("x:2x4:2x4:2x4") == {"x": ((2, 4),)}
+
+
+@pytest.mark.parametrize(
+    "text", ["x:1:8:4", "x:0:1:2", "x:-1x4:2x4:3x4", "'x':1x4:2x4:3", "x:2:1:4"]
+)
+def test_refuses_three_shapes_that_are_no_range(text: str) -> None:
+    with pytest.raises(GraphError, match=r"smallest, fastest and largest|neither one"):
+        parse_shapes(text)
+
+
+def test_a_dimension_with_a_range_stays_free(tmp_path: Path) -> None:
+    path = save(tmp_path, RELU)
+    free = load_graph(path, {}).inputs[0].shape
+    rest = [2 if isinstance(n, str) else n for n in free[1:]]
+    shapes = {"x": [[n, *rest] for n in (1, 4, 9)]}
+    assert load_graph(path, shapes).inputs[0].shape == [free[0], *rest]
+    assert size_ranges({"x": free}, shapes) == {free[0]: SizeRange(1, 4, 9)}
+
+
+def test_refuses_two_ranges_of_one_dimension() -> None:
+    shapes = {"x": [[1], [2], [3]], "y": [[1], [2], [4]]}
+    with pytest.raises(GraphError, match="'n' two ranges"):
+        size_ranges({"x": ["n"], "y": ["n"]}, shapes)
 
 
 @pytest.mark.parametrize("text", ["", "x", "x:", "x:1x", "x:axb", "x:1,x:2", ":1x2", "x:-2"])

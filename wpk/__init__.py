@@ -15,7 +15,7 @@ from wpk.version import VERSION
 if TYPE_CHECKING:
     from wpk import targets
     from wpk.commands import Benchmark, Verified, bench, verify
-    from wpk.engine import Engine, load
+    from wpk.engine import Engine, Profiles, load, load_profiles
     from wpk.errors import (
         CompileError,
         EngineError,
@@ -45,6 +45,7 @@ __all__ = [
     "LaunchError",
     "PlanBundle",
     "PlanError",
+    "Profiles",
     "Progress",
     "ProgressLine",
     "ScheduleError",
@@ -56,6 +57,7 @@ __all__ = [
     "__version__",
     "bench",
     "load",
+    "load_profiles",
     "optimize",
     "optimize_tensorrt",
     "read_plan",
@@ -68,7 +70,7 @@ __all__ = [
 
 _ROOMS = {
     "wpk.commands": ("Benchmark", "Verified", "bench", "verify"),
-    "wpk.engine": ("Engine", "load"),
+    "wpk.engine": ("Engine", "Profiles", "load", "load_profiles"),
     "wpk.errors": tuple(name for name in __all__ if name.endswith("Error")),
     "wpk.pipeline": ("optimize", "rebuild"),
     "wpk.plan": ("PlanBundle", "read_plan"),

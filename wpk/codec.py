@@ -49,6 +49,8 @@ def encode(value: Any, hint: Any) -> Any:
     """
     if hint == dims.DimExpr:
         return dims.to_json(value)
+    if hint == dims.DimExpr | None:
+        return None if value is None else dims.to_json(value)
     origin, arguments = _parts(hint)
     if origin in (Union, types.UnionType):
         return _encode_union(value, arguments)
@@ -122,6 +124,8 @@ def decode(data: Any, hint: type[T], path: str) -> T:
 def _decode(data: Any, hint: Any, path: str) -> Any:
     if hint == dims.DimExpr:
         return _decode_dim(data, path)
+    if hint == dims.DimExpr | None:
+        return None if data is None else _decode_dim(data, path)
     origin, arguments = _parts(hint)
     if origin in (Union, types.UnionType):
         return _decode_union(data, arguments, path)

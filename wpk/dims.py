@@ -4,7 +4,7 @@ The operations are TensorRT's nine dimension operations, so that a launch descri
 to a TensorRT plugin as it is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import add, eq, floordiv, lt, mul, sub
@@ -109,6 +109,23 @@ def minimum(a: DimExpr, b: DimExpr) -> DimExpr:
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
     return DimNode(DimOperation.MIN, a, b)
+
+
+def names_of(expression: DimExpr) -> Iterator[str]:
+    """Yield the free dimensions in an expression, from left to right."""
+    if isinstance(expression, DimNode):
+        yield from names_of(expression.left)
+        yield from names_of(expression.right)
+    elif isinstance(expression, str):
+        yield expression
+
+
+def renamed(expression: DimExpr, names: Mapping[str, str]) -> DimExpr:
+    """Return an expression with other names in place of those that are listed."""
+    if isinstance(expression, DimNode):
+        left, right = renamed(expression.left, names), renamed(expression.right, names)
+        return DimNode(expression.operation, left, right)
+    return names.get(expression, expression) if isinstance(expression, str) else expression
 
 
 def to_json(expression: DimExpr) -> object:

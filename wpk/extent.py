@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from wpk.dims import DimExpr, product
+from wpk.dims import DimExpr, names_of, product
 
 MAX_SIZE = 2**31 - 1
 """Of an extent or a number of things: kernels count in 32 bits."""
@@ -17,13 +17,19 @@ class Extent:
 
     Attributes:
         value: The size that models, search and measurements use.
-        free: Name of the free dimension that decides it, or None when it is fixed.
-        factor: The size is ``factor * free`` (a flattened ``batch * sequence`` has factor sequence).
+        free: Name of the free dimension that decides it, or a product of several names; None when it
+            is fixed.
+        factor: The size is ``factor * free`` (a flattened ``batch * 128`` has factor 128).
     """
 
     value: int
-    free: str | None = None
+    free: DimExpr | None = None
     factor: int = 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The free dimensions that decide it, each as often as it is multiplied with."""
+        return () if self.free is None else tuple(names_of(self.free))
 
     @property
     def expression(self) -> DimExpr:

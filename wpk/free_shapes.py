@@ -1,48 +1,28 @@
-"""Decide the shapes of a model's inputs: ``--shapes``, and the one free dimension that may remain.
+"""Decide the shapes of a model's inputs: ``--shapes``, and the free dimensions that may remain.
 
-Kernels take one leading extent at run time, so a model may leave its batch free: one dimension that
-stands first wherever it occurs among the inputs. Every other free dimension must be given a size.
+Kernels take one extent at run time, into which the free dimensions of a tensor must join: a batch, or a
+batch and a sequence behind it. Where they do not, lowering refuses the node in words.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 
 import onnx
 
 from wpk.errors import GraphError
+from wpk.shape_ranges import GRAMMAR, ShapeRange, as_range, range_words
 
-_GRAMMAR = "name:1x3x224x224,other:1x64 (-1 leaves a dimension free)"
-_SHAPE = re.compile(r"-?\d+(x-?\d+)*")
-
-
-def parse_shapes(text: str) -> dict[str, tuple[int, ...]]:
-    """Read trtexec's grammar: ``name:1x3x224x224,other:1x64``; a name may be quoted.
-
-    Raises:
-        GraphError: The text does not follow the grammar; the message quotes the part that fails.
-    """
-    shapes: dict[str, tuple[int, ...]] = {}
-    for part in text.split(","):
-        name, colon, sizes = part.strip().rpartition(":")
-        name = name.strip("'\"")
-        if not colon or not name or _SHAPE.fullmatch(sizes) is None:
-            raise GraphError(f"--shapes cannot read {part!r}", fix=f"write {_GRAMMAR}")
-        if name in shapes:
-            raise GraphError(f"--shapes names {name!r} twice", fix="name every input once")
-        shapes[name] = tuple(int(size) for size in sizes.split("x"))
-        if any(size < -1 for size in shapes[name]):
-            raise GraphError(f"--shapes cannot read {part!r}", fix=f"write {_GRAMMAR}")
-    return shapes
+MAX_FREE = 4
+"""Free dimensions of a model."""
 
 
-def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> None:
-    """Write ``shapes`` into the graph's inputs, and check that only a batch stays free.
+def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[object]]) -> None:
+    """Write ``shapes`` into the graph's inputs, and name the dimensions that stay free.
 
     Sizes recorded for the other tensors are dropped where they may no longer hold.
 
     Raises:
-        GraphError: A name or rank does not fit, a given size contradicts a fixed one, or a
-            dimension that must be decided is free.
+        GraphError: A name or rank does not fit, a given size contradicts a fixed one, or more
+            dimensions are free than may be.
     """
     inputs = {info.name: info for info in graph.input}
     unknown = sorted(set(shapes) - set(inputs))
@@ -52,8 +32,8 @@ def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
             fix=f"the inputs are {', '.join(sorted(inputs)) or '(none)'}",
         )
     bound: dict[str, int] = {}
-    for name, sizes in shapes.items():
-        bound.update(_bind(inputs[name], sizes))
+    for name, given in shapes.items():
+        bound.update(_bind(inputs[name], as_range(name, given)))
     for info in (*graph.input, *graph.output):
         _decide(info, bound)
     if shapes:
@@ -61,9 +41,9 @@ def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
     _check_free(graph)
 
 
-def _bind(info: onnx.ValueInfoProto, sizes: Sequence[int]) -> dict[str, int]:
+def _bind(info: onnx.ValueInfoProto, given: ShapeRange) -> dict[str, int]:
     """Set one input's sizes; return the symbols that this decided."""
-    tensor = info.type.tensor_type
+    tensor, sizes = info.type.tensor_type, given[0]
     if not tensor.HasField("shape"):
         for _ in sizes:
             tensor.shape.dim.add()
@@ -74,17 +54,18 @@ def _bind(info: onnx.ValueInfoProto, sizes: Sequence[int]) -> dict[str, int]:
             fix="give one size for each dimension of the model's input",
         )
     bound, words = {}, _words(info)
-    for dim, size in zip(tensor.shape.dim, sizes, strict=True):
+    for dim, several in zip(tensor.shape.dim, zip(*given, strict=True), strict=True):
         fixed = dim.HasField("dim_value") and dim.dim_value > 0
-        if fixed and size not in (-1, dim.dim_value):
+        size = several[0] if len(set(several)) == 1 else -1
+        if fixed and (size not in (-1, dim.dim_value) or len(set(several)) > 1):
             raise GraphError(
-                f"--shapes gives input '{info.name}' {'x'.join(map(str, sizes))}; the model fixes "
+                f"--shapes gives input '{info.name}' {range_words(given)}; the model fixes "
                 f"it to {words}",
                 fix="give the fixed sizes as they are, or export the model with free dimensions",
             )
         if size == 0:
             raise GraphError(
-                f"--shapes gives input '{info.name}' an empty dimension", fix=f"write {_GRAMMAR}"
+                f"--shapes gives input '{info.name}' an empty dimension", fix=f"write {GRAMMAR}"
             )
         if size > 0 and not fixed:
             if dim.dim_param:
@@ -101,8 +82,8 @@ def _decide(info: onnx.ValueInfoProto, bound: Mapping[str, int]) -> None:
 
 
 def _check_free(graph: onnx.GraphProto) -> None:
-    """Name the free batch, and refuse every other free dimension."""
-    names = set()
+    """Name the free dimensions, and refuse too many."""
+    names = dict[str, None]()
     for info in graph.input:
         tensor = info.type.tensor_type
         if not tensor.HasField("shape"):
@@ -112,31 +93,23 @@ def _check_free(graph: onnx.GraphProto) -> None:
                 continue
             if dim.HasField("dim_value"):
                 raise _undecided(info, f"is empty: {_words(info)}")
-            if axis > 0:
-                raise _undecided(info, f"has free dimensions: {_words(info)}")
-            names.add(dim.dim_param)
-    if len(names) > 1:
+            if not dim.dim_param:
+                dim.dim_param = "batch" if axis == 0 else f"{info.name}.{axis}"
+            names[dim.dim_param] = None
+    if len(names) > MAX_FREE:
         raise GraphError(
-            f"the inputs have different free dimensions: {', '.join(map(repr, sorted(names)))}",
-            fix=f"decide them with --shapes {_GRAMMAR}",
+            f"the inputs have {len(names)} free dimensions: {', '.join(map(repr, names))}; "
+            f"at most {MAX_FREE} may stay free",
+            fix=f"decide them with --shapes {GRAMMAR}",
         )
-    if names == {""}:
-        _name_batch(graph)
-
-
-def _name_batch(graph: onnx.GraphProto) -> None:
-    for info in [*graph.input, *graph.output]:
-        dims = info.type.tensor_type.shape.dim
-        if dims and not dims[0].HasField("dim_value") and not dims[0].dim_param:
-            dims[0].dim_param = "batch"
 
 
 def _undecided(info: onnx.ValueInfoProto, what: str) -> GraphError:
     dims = info.type.tensor_type.shape.dim
     example = "x".join(str(d.dim_value) if d.dim_value > 0 else "1" for d in dims) or "1x3x224x224"
     return GraphError(
-        f"input '{info.name}' {what}; only a leading dimension may stay free",
-        fix=f"decide them, e.g. --shapes {info.name}:{example}",
+        f"input '{info.name}' {what}",
+        fix=f"decide its sizes, e.g. --shapes {info.name}:{example}",
     )
 
 

@@ -25,7 +25,7 @@ OLDEST_OPSET = 11
 _DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
-def load_graph(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> gs.Graph:
+def load_graph(path: Path, shapes: Mapping[str, Sequence[object]] | None = None) -> gs.Graph:
     """Read and check a model.
 
     Args:

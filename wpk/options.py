@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from wpk.did_you_mean import choices_words
 from wpk.errors import WpkError
+from wpk.shape_ranges import ShapeRange, as_range
 
 _ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 """An attribute of a docstring, as `inspect.cleandoc` leaves it."""
@@ -31,7 +32,7 @@ class Options(TypedDict, total=False):
 
     target: str
     precision: str
-    shapes: Mapping[str, Sequence[int]]
+    shapes: Mapping[str, Sequence[object]]
     skip_passes: Sequence[str]
     skip_templates: Sequence[str]
     search: str
@@ -39,16 +40,6 @@ class Options(TypedDict, total=False):
     budget: str | None
     seed: int
     operators: Sequence[str]
-
-
-def min_opt_max(text: str) -> tuple[int, int, int]:
-    """Sizes as people write them, e.g. ``1,8,32``.
-
-    Raises:
-        ValueError: They are not three whole numbers.
-    """
-    smallest, fastest, largest = (int(part) for part in text.split(","))
-    return smallest, fastest, largest
 
 
 @dataclass(frozen=True)
@@ -59,7 +50,8 @@ class BuildOptions:
         target: GPU to compile for (see `wpk targets`), its sm_XY, or a target file; auto (default):
             the GPU of this machine
         precision: what multiplications may use; fp32 is strict (default)
-        shapes: shapes of inputs that the model leaves free; -1 keeps a batch free
+        shapes: shapes of inputs that the model leaves free; -1 keeps a batch free, and so do a smallest,
+            fastest and largest shape (x:1x64:8x64:32x64), between which it may lie
         skip_passes: a graph pass not to run; repeatable
         skip_templates: a schedule template not to use; repeatable
         fallback: on (default): ONNX Runtime executes what no kernel computes; off: such a model is
@@ -68,8 +60,8 @@ class BuildOptions:
 
     target: str = "auto"
     precision: str = field(default="fp32", metadata={"choices": ("fp32", "tf32", "fp16", "bf16")})
-    shapes: dict[str, tuple[int, ...]] = field(
-        default_factory=dict, metadata={"metavar": "NAME:1x3x224x224[,…]"}
+    shapes: dict[str, ShapeRange] = field(
+        default_factory=dict, metadata={"metavar": "NAME:1x3x224x224[:OPT:MAX][,…]"}
     )
     skip_passes: tuple[str, ...] = field(
         default=(), metadata={"flag": "--skip-pass", "metavar": "NAME", "action": "append"}
@@ -90,7 +82,7 @@ class BuildOptions:
         _require_choices(self)
         _require_names(self, "skip_passes", "skip_templates")
         _require_shapes(self.shapes)
-        object.__setattr__(self, "shapes", {n: tuple(s) for n, s in self.shapes.items()})
+        object.__setattr__(self, "shapes", {n: as_range(n, s) for n, s in self.shapes.items()})
         object.__setattr__(self, "skip_passes", tuple(sorted(self.skip_passes)))
         object.__setattr__(self, "skip_templates", tuple(sorted(self.skip_templates)))
 
@@ -135,7 +127,6 @@ class TensorRTOptions:
     """How TensorRT builds, where it is asked for an engine (--engine tensorrt).
 
     Attributes:
-        batches: smallest, fastest and largest batch, where the model leaves it free (default: 1,1,32)
         timing_cache: file in which TensorRT keeps what it has timed, to time it only once; written
             where it is missing
         version_compatible: let newer versions of TensorRT load the engine, too
@@ -147,9 +138,6 @@ class TensorRTOptions:
             TensorRT's own layers only, as always with TensorRT for RTX
     """
 
-    batches: tuple[int, int, int] = field(
-        default=(1, 1, 32), metadata={"type": min_opt_max, "metavar": "MIN,OPT,MAX"}
-    )
     timing_cache: Path | None = field(default=None, metadata={"type": Path, "metavar": "FILE"})
     version_compatible: bool = field(
         default=False, metadata={"action": "store_true", "default": None}

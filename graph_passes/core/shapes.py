@@ -5,11 +5,12 @@ to be shape arithmetic keep their values, the others enter as typed inputs, so t
 milliseconds whatever the model weighs. Local functions are inferred through.
 
 Inference loses a symbol in arithmetic: Reshape([batch, 6, 8], [-1, 6, 2, 4]) gets an open dimension.
-So where dimensions stay open it runs again with a number in the symbol's place; a dimension that
-comes out as that number is the symbol.
+So where dimensions stay open it runs again with a number in each symbol's place; a dimension that
+comes out as one of these numbers is that symbol.
 """
 
 import math
+from collections.abc import Mapping
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -22,9 +23,9 @@ from wpk.graph_passes.core.query import Dims
 # Larger constants cannot decide a shape that wpk carries.
 MAX_SHAPE_VALUES = 1024
 
-# Stands for the free dimension: a prime above every size in a model that could cut it off, so that
-# nothing but the dimension itself comes out as this number; 64 bits hold its product with a tensor.
-_PROBE = 1_000_003
+# Stand for free dimensions: primes above every size in a model that could cut one off, so that nothing
+# but the dimension itself comes out as this number; 64 bits hold the product of two with a tensor.
+_PROBES = (1_000_003, 1_000_033, 1_000_037, 1_000_039)
 
 
 def infer_shapes(graph: gs.Graph) -> None:
@@ -40,13 +41,13 @@ def infer_shapes(graph: gs.Graph) -> None:
     for tensor in made:
         if tensor.name in inferred:
             _refine(tensor, inferred[tensor.name], known)
-    if len(known) == 1 and any(None in (tensor.shape or ()) for tensor in made):
-        symbol = known.pop()
+    if 0 < len(known) <= len(_PROBES) and any(None in (tensor.shape or ()) for tensor in made):
+        probes = dict(zip(sorted(known), _PROBES, strict=False))
         # Without values of shape arithmetic: Range(batch) would become a million of them.
-        probed = _inferred(_sized(skeleton, symbol), data_prop=False)
+        probed = _inferred(_sized(skeleton, probes), data_prop=False)
         for tensor in made:
             if None in (tensor.shape or ()) and tensor.name in probed:
-                _name_probes(tensor, probed[tensor.name], symbol)
+                _name_probes(tensor, probed[tensor.name], probes)
 
 
 def proven_shapes(graph: gs.Graph) -> dict[str, Dims]:
@@ -57,13 +58,13 @@ def proven_shapes(graph: gs.Graph) -> dict[str, Dims]:
     """
     skeleton, known = _skeleton(graph), set(_symbols(graph.inputs))
     found = {name: _dims_of(kind, known) for name, kind in _inferred(skeleton).items()}
-    if len(known) == 1:
-        symbol = known.pop()
-        probed = _inferred(_sized(skeleton, symbol), data_prop=False)
-        for name, kind in probed.items():
-            sizes = _dims_of(kind, known)
-            named = sizes and [symbol if size == _PROBE else size for size in sizes]
-            found[name] = _merged(found.get(name), named)
+    if 0 < len(known) <= len(_PROBES):
+        probes = dict(zip(sorted(known), _PROBES, strict=False))
+        names = {number: name for name, number in probes.items()}
+        for name, kind in _inferred(_sized(skeleton, probes), data_prop=False).items():
+            sizes = _dims_of(kind, known)  # other numbers may be made of these: twice the batch
+            named: Dims = [names.get(n) if isinstance(n, int) else None for n in sizes or ()]
+            found[name] = _merged(found.get(name), None if sizes is None else named)
     return {name: dims for name, dims in found.items() if dims is not None}
 
 
@@ -92,22 +93,23 @@ def _inferred(model: onnx.ModelProto, *, data_prop: bool = True) -> dict[str, on
     return {info.name: info.type for info in [*result.graph.value_info, *result.graph.output]}
 
 
-def _sized(model: onnx.ModelProto, symbol: str) -> onnx.ModelProto:
-    """Write `_PROBE` for ``symbol`` into the model's inputs."""
+def _sized(model: onnx.ModelProto, probes: Mapping[str, int]) -> onnx.ModelProto:
+    """Write numbers for free dimensions into the model's inputs."""
     for info in model.graph.input:
         for dim in info.type.tensor_type.shape.dim:
-            if dim.dim_param == symbol:
-                dim.dim_value = _PROBE
+            if dim.dim_param in probes:
+                dim.dim_value = probes[dim.dim_param]
     return model
 
 
-def _name_probes(tensor: gs.Variable, proto: onnx.TypeProto, symbol: str) -> None:
-    """Name the open dimensions that are the free one."""
+def _name_probes(tensor: gs.Variable, proto: onnx.TypeProto, probes: Mapping[str, int]) -> None:
+    """Name the open dimensions that are free ones."""
+    names = {number: name for name, number in probes.items()}
     sizes = [dim.dim_value for dim in proto.tensor_type.shape.dim]
     if len(sizes) != len(tensor.shape):
         return
     tensor.shape = [
-        symbol if dim is None and size == _PROBE else dim
+        names.get(size) if dim is None else dim
         for dim, size in zip(tensor.shape, sizes, strict=True)
     ]
 

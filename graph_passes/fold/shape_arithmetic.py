@@ -9,8 +9,10 @@ are 0 and 1. Then
     Reshape(x, [n, 512]), n positive                  ->  Reshape(x, [-1, 512])
     Expand(x, [batch, 3]), x of shape [batch, ...]    ->  Expand(x, [1, 3])
     Resize(x, sizes = [batch, c, 8, 8])               ->  Resize(x, scales = [1, 1, 2, 2])
+    ConstantOfShape([batch, 512])                     ->  Expand(value, [batch, 512])
 
-The last four make the chain that computed the target dead.
+They make the chain that computed the target dead. The target of an Expand that stays is written in
+the one form through which shape inference follows a free dimension (`expanded.py`).
 """
 
 import math
@@ -32,6 +34,7 @@ from wpk.graph_passes.core.query import (
     rank,
     values,
 )
+from wpk.graph_passes.fold.expanded import rewrite_expanded, rewrite_filled
 from wpk.graph_passes.fold.resize_target import rewrite_sizes
 from wpk.graph_passes.movement.reshape_target import target_of
 
@@ -59,6 +62,10 @@ class ShapeArithmetic(GraphPass):
                 result.rewritten += _rewrite_target(editor, node, known, result)
             if is_op(node, "Resize"):
                 result.rewritten += rewrite_sizes(editor, node, known, result)
+            if is_op(node, "ConstantOfShape"):
+                result.rewritten += rewrite_filled(editor, node, known)
+            if is_op(node, "Expand"):
+                result.rewritten += rewrite_expanded(editor, node, known)
             if not is_op(node, *_RULES) or not node.outputs:
                 continue
             entries = _RULES[node.op](node, known)
@@ -257,6 +264,7 @@ _RULES: dict[str, Callable[[gs.Node, Known], Dims | None]] = {
     "Identity": _same,
     "Squeeze": _same,
     "Unsqueeze": _same,
+    "Reshape": _same,
     "Cast": _of_cast,
     "Mul": partial(_elementwise, function=operator.mul, open_result=True),
     "Add": partial(_elementwise, function=operator.add),

@@ -105,10 +105,18 @@ void Engine::set_dimension(const std::string& name, std::int64_t size)
     {
         if (plan_.dimensions[i].name == name)
         {
+            const PlanSpec::Dimension& dimension = plan_.dimensions[i];
             if (size < 1)
             {
                 throw Error(Code::invalid_argument,
                     "'" + name + "' is given the size " + std::to_string(size) + "; fix: give one that is at least 1");
+            }
+            if (size < dimension.smallest || size > dimension.largest)
+            {
+                throw Error(Code::invalid_argument,
+                    "'" + name + "' is given the size " + std::to_string(size) + "; fix: give one from "
+                        + std::to_string(dimension.smallest) + " to " + std::to_string(dimension.largest)
+                        + ", or write a plan for more: wpk optimize --shapes NAME:MIN:OPT:MAX");
             }
             is_ready_ = is_ready_ && dims_[i] == size;
             dims_[i] = size;

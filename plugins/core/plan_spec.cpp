@@ -5,7 +5,7 @@ namespace wpk
 namespace
 {
 
-constexpr std::size_t least_dimension = 12, least_value = 33, least_weight = 20, least_port = 8,
+constexpr std::size_t least_dimension = 28, least_value = 33, least_weight = 20, least_port = 8,
                       least_step = 16 + least_work;
 constexpr std::size_t least_operand = 5, number_bytes = 4, stride_bytes = 8;
 
@@ -36,7 +36,16 @@ private:
     PlanSpec::Dimension dimension()
     {
         std::string name = in_.text("a dimension's name");
-        return {std::move(name), in_.i64("a dimension's size")};
+        PlanSpec::Dimension dimension{std::move(name), in_.i64("a dimension's size"), 0, 0};
+        dimension.smallest = in_.i64("its smallest size");
+        dimension.largest = in_.i64("its largest size");
+        if (dimension.smallest < 1 || dimension.tuned < dimension.smallest || dimension.tuned > dimension.largest)
+        {
+            spec_is_damaged("tunes dimension '" + dimension.name + "' at " + std::to_string(dimension.tuned)
+                            + ", its sizes are " + std::to_string(dimension.smallest) + " to "
+                            + std::to_string(dimension.largest));
+        }
+        return dimension;
     }
 
     Kernel kernel()

@@ -141,7 +141,7 @@ struct PlanSpec
     struct Dimension
     {
         std::string name;
-        std::int64_t tuned;
+        std::int64_t tuned, smallest, largest;
     };
     struct Value
     {

@@ -11,7 +11,7 @@ namespace
 {
 
 constexpr char magic[] = {'W', 'P', 'K', 'S'};
-constexpr std::uint16_t version = 2;
+constexpr std::uint16_t version = 3;
 
 } // namespace
 

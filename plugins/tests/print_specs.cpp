@@ -93,7 +93,8 @@ public:
         };
         const auto dimension = [](const PlanSpec::Dimension& each)
         {
-            return "[" + quoted(each.name) + ", " + number(each.tuned) + "]";
+            return "[" + quoted(each.name) + ", " + number(each.tuned) + ", " + number(each.smallest) + ", "
+                   + number(each.largest) + "]";
         };
         return "{\"wpk\": " + quoted(plan.wpk) + ", \"target\": " + quoted(plan.target)
                + ", \"arch\": " + quoted(plan.arch) + ", \"dimensions\": " + listed(plan.dimensions, dimension)

@@ -12,15 +12,15 @@ import pytest
 from export import NETWORKS
 
 from wpk.dtypes import Precision
-from wpk.free_shapes import parse_shapes
 from wpk.lowering.model import lower_model
+from wpk.shape_ranges import parse_shapes
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "export.py"
 
 
 def test_shapes_are_written_as_optimize_reads_them() -> None:
-    assert parse_shapes(NETWORKS["resnet50"].shapes(32)) == {"image": (32, 3, 224, 224)}
-    assert parse_shapes(NETWORKS["distilbert"].shapes(1)) == {"tokens": (1, 128)}
+    assert parse_shapes(NETWORKS["resnet50"].shapes(32)) == {"image": ((32, 3, 224, 224),)}
+    assert parse_shapes(NETWORKS["distilbert"].shapes(1)) == {"tokens": ((1, 128),)}
 
 
 @pytest.mark.slow

@@ -26,7 +26,9 @@ def given(batch: int, value: float = 0.5) -> dict[str, np.ndarray]:
 
 
 def test_drawn_inputs_at_each_size_and_then_those_given(plan: Plan) -> None:
-    found = list(rounds(plan, Scope(seeds=2, given=[given(5), given(3)]), (1, 3)))
+    found = list(
+        rounds(plan, Scope(seeds=2, given=[given(5), given(3)]), ({"batch": 1}, {"batch": 3}))
+    )
     assert [[sample.name for sample in each.samples] for each in found] == [
         ["seed 0, batch 1", "seed 1, batch 1"],
         ["seed 0, batch 3"],

@@ -35,7 +35,10 @@ def optimize(refused: Refused, model: Path, *options: object) -> str:
     [
         ("(float[1, 8] x) => (float[1, 8] y) { a = Add(x, y) y = Relu(a) }", "topologically"),
         ("(float[1, 8] x) => (float[1, 8] x) { }", "no computation"),
-        ("(float[N, L] x) => (float[N, L] y) { y = Relu(x) }", "'x' has free dimensions: [N, L]"),
+        (
+            "(float[N, L] x) => (float[N, L] y) { y = Softmax<axis = 1>(x) }",
+            "Softmax along the free dimension 'L'",
+        ),
         ("(float[1, 8] x) => (float[1, 8] y) { y = Frobnicate(x) }", "Frobnicate"),
         ("(float[99999, 99999] x) => (float[99999, 99999] y) { y = Relu(x) }", "claims 9999800001"),
         (

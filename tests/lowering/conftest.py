@@ -79,11 +79,12 @@ class Memory:
 
 
 def execute(program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Outputs of the program; free dimensions come from the inputs' leading sizes."""
+    """Outputs of the program; free dimensions come from the inputs' sizes."""
     dims = {
-        free: inputs[name].shape[0]
+        free: size
         for name in program.inputs
-        if (free := program.values[name].leading.free)
+        for free, size in zip(program.values[name].logical_shape, inputs[name].shape, strict=True)
+        if isinstance(free, str)
     }
     memory = Memory(program, dims)
     for name in program.inputs:
@@ -94,7 +95,7 @@ def execute(program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
     for name in program.outputs:
         value = program.values[name]
         result = memory.value(name).copy()
-        outputs[name] = result.reshape(()) if value.logical_shape == () else result
+        outputs[name] = result.reshape([evaluate(size, dims) for size in value.logical_shape])
     return outputs
 
 

@@ -11,7 +11,7 @@ from support.networks import small_models
 from wpk.dtypes import Precision
 from wpk.errors import UnsupportedError
 from wpk.extent import Extent
-from wpk.lowering.free_axis import STAND_IN, broadcast_shapes, require_leading
+from wpk.lowering.free_axis import STAND_INS, broadcast_shapes, extent_of, require_leading
 from wpk.lowering.model import lower_model
 from wpk.lowering.refusal import RefusedError
 from wpk.model_checks import MAX_ELEMENTS
@@ -91,7 +91,7 @@ REFUSED = {
     ),
     "a broadcast of the batch over itself": (
         "(float[N,6] x, float[N,1,6] z) => (float[N,N,6] y) { y = Add(x, z) }",
-        "axis 1 of shape (N, N, 6) would be free",
+        "a free dimension decides more than the first extent",
     ),
     "x and its transpose": (
         "(float[N,1] x) => (float[N,N] y) { t = Transpose(x) y = Add(x, t) }",
@@ -205,9 +205,20 @@ def test_refused_in_words(tmp_path: Path, body: str, why: str) -> None:
     assert why in refused.value.what
 
 
-def test_the_stand_in_is_a_prime_that_no_tensor_has() -> None:
-    assert STAND_IN > MAX_ELEMENTS
-    assert all(STAND_IN % divisor for divisor in range(2, int(STAND_IN**0.5) + 1))
+STAND_IN, OTHER = STAND_INS[:2]
+
+
+@pytest.mark.parametrize("stand_in", STAND_INS)
+def test_a_stand_in_is_a_prime_that_no_tensor_has(stand_in: int) -> None:
+    assert stand_in > MAX_ELEMENTS
+    assert all(stand_in % divisor for divisor in range(2, int(stand_in**0.5) + 1))
+
+
+def test_a_size_says_by_its_factors_what_decides_it() -> None:
+    assert extent_of(12) == Extent(12)
+    both = extent_of(12 * OTHER * STAND_IN)
+    assert (both.names, both.factor) == (("#0", "#1"), 12)
+    assert extent_of(STAND_IN * STAND_IN).names == ("#0", "#0")
 
 
 def test_a_free_size_fits_only_itself_and_one() -> None:
@@ -221,10 +232,11 @@ def test_a_free_size_fits_only_itself_and_one() -> None:
     [
         ((4, STAND_IN), Extent(4)),
         ((STAND_IN, 4), Extent(STAND_IN)),
-        ((1, 4), Extent(STAND_IN, "N")),
-        ((STAND_IN, 6 * STAND_IN), Extent(STAND_IN, "N")),
+        ((1, 4), Extent(STAND_IN, "#0")),
+        ((STAND_IN, 4, OTHER), Extent(STAND_IN, "#0")),
+        ((OTHER, 4), Extent(STAND_IN, "#0")),
     ],
 )
-def test_only_the_leading_axis_may_be_free(shape: tuple[int, ...], leading: Extent) -> None:
+def test_only_the_first_axes_may_be_free(shape: tuple[int, ...], leading: Extent) -> None:
     with pytest.raises(RefusedError):
         require_leading(shape, leading)

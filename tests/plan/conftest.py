@@ -36,7 +36,7 @@ SOURCE = "#include <wpk/schedules/elementwise.cuh>\n"
 
 
 def _value(name: str, buffer: str) -> Value:
-    return Value(name, DType.FP32, N, (2, 8), (8, 1), 0, buffer, 0, (2, 8))
+    return Value(name, DType.FP32, N, (2, 8), (8, 1), 0, buffer, 0, ("n", 8))
 
 
 def _step() -> Step:
@@ -85,7 +85,7 @@ def bundle() -> PlanBundle:
             )
         },
         memory=Memory(512, 512, 32),
-        provenance=Provenance("m.onnx", "0" * 64, 17, {"x": (2, 8)}, ()),
+        provenance=Provenance("m.onnx", "0" * 64, 17, {"x": ((2, 8),)}, ()),
         checks=(Check("onnxruntime", Outcome.OK, "median 0, worst 0"),),
     )
     return PlanBundle(plan, {"w": w}, {KERNEL: CUBIN}, {KERNEL: SOURCE})

@@ -120,7 +120,10 @@ def test_a_library_computes_problems_of_one_size(bundle: PlanBundle) -> None:
     called = replace(bundle.plan, steps=(step,), kernels={})
     with pytest.raises(PlanError, match=r"candidate.configuration: its size n is free"):
         check_plan(called)
-    fixed = {name: replace(value, leading=ROWS) for name, value in called.values.items()}
+    fixed = {
+        name: replace(value, leading=ROWS, logical_shape=(2, 8))
+        for name, value in called.values.items()
+    }
     ports = {
         section: tuple(replace(port, shape=(2, 8)) for port in getattr(called, section))
         for section in ("inputs", "outputs")

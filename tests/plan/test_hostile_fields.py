@@ -88,6 +88,11 @@ for _ in range(8):
             [put(*W, "strides", to=[8, 1])],
             r"inputs\[1\]: the problem reaches 64 bytes far, 32 are there",
         ),
+        # Limits of free dimensions.
+        ([put("limits", to={"m": [1, 4]})], r"limits.m: no free dimension is called so"),
+        ([put("limits", to={"n": [1, 1]})], r"limits.n: 1 is not within 2"),
+        ([put("limits", to={"n": [3, 4]})], r"limits.n: 3 is not within 1"),
+        ([put("limits", to={"n": [0, 4]})], r"limits.n: 0 is not within 1"),
         # Values and ports.
         ([put("arch", to="sm90")], r"plan.arch: 'sm90' is no architecture"),
         ([put("arch", to="sm_90a\n")], r"plan.arch: 'sm_90a\\n' is no architecture"),
@@ -99,7 +104,7 @@ for _ in range(8):
         ([put("inputs", 0, "name", to="z")], r"inputs\[0\].name: no value is called 'z'"),
         (
             [put("free", to={"n": 2, "m": 8}), put("inputs", 0, "shape", to=["n", "m"])],
-            r"inputs\[0\].shape: only the leading dimension may be free",
+            r"inputs\[0\].shape: \(2, 8\), its value has \('n', 8\)",
         ),
         (
             [
@@ -166,7 +171,7 @@ def test_a_single_element_needs_no_stride(bundle: PlanBundle) -> None:
     plan = bundle.plan
     fields = encode(plan, Plan)
     for name in ("x", "y"):
-        fields["values"][name] |= {"shape": [2, 1], "strides": [1, 0], "logical_shape": [2, 1]}
+        fields["values"][name] |= {"shape": [2, 1], "strides": [1, 0], "logical_shape": ["n", 1]}
     for port in (fields["inputs"][0], fields["outputs"][0]):
         port["shape"] = ["n", 1]
     problem = fields["steps"][0]["operator"]["problem"]
@@ -195,10 +200,11 @@ def chained(bundle: PlanBundle) -> Plan:
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ((2, 9), r"\(2, 9\) is not as large as \(2, 8\)"),
+        (("n", 9), r"\(2, 9\) is not as large as 16 elements"),
+        ((2, 8), "is decided by nothing, its memory by n"),
+        (("n", "n", 4), "is decided by n, n, its memory by n"),
         ((-2, -8), "-2 is not within 1"),
-        ((1, 16), r"\(1, 16\) does not begin with 'n'"),
-        ((), r"\(\) is not as large"),
+        ((), "is decided by nothing"),
     ],
 )
 def test_the_shape_of_a_value_must_fit_its_elements(
@@ -236,9 +242,9 @@ def joined(bundle: PlanBundle) -> Plan:
     assert isinstance(problem, Elementwise)
     y = replace(problem.y, strides=(16, 1))
     whole = Value(
-        "y", plan.values["y"].dtype, Extent(2, "n"), (2, 16), (16, 1), 0, "by", 0, (2, 16)
+        "y", plan.values["y"].dtype, Extent(2, "n"), (2, 16), (16, 1), 0, "by", 0, ("n", 16)
     )
-    part = replace(whole, shape=(2, 8), logical_shape=(2, 8))
+    part = replace(whole, shape=(2, 8), logical_shape=("n", 8))
     values = {
         "x": plan.values["x"],
         "y": whole,

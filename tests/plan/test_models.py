@@ -15,6 +15,7 @@ from support.plans.forged_plans import members, rewrite
 import wpk
 from wpk.candidate import Kind, Maker
 from wpk.closed_models import ClosedModelError, read_closed_model
+from wpk.dims import DimNode, DimOperation
 from wpk.dtypes import DType
 from wpk.errors import PlanError
 from wpk.plan import KeptOutput
@@ -224,19 +225,33 @@ def test_a_step_says_what_it_reads_and_writes(bundle: PlanBundle) -> None:
     assert step.fallback is not None
     (given,), (result,) = step.fallback.x, step.fallback.results
     assert given is not None
+    summed = DimNode(DimOperation.SUM, 9, 1)
     strided = replace(result, tensor=replace(result.tensor, strides=(1, 3), alignment=4))
     for changes, message in (
         ({"results": (strided,)}, r"results\[0\]: \(1, 3\) over \(3, 10\) is not row-major"),
-        ({"results": (replace(result, inner=(11,)),)}, r"results\[0\]|leave"),
+        ({"results": (replace(result, inner=(11,), shape=(3, 11)),)}, r"results\[0\]|leave"),
         ({"x": (replace(given, inner=(2**31,)),)}, "2147483648 is not within"),
-        ({"x": (replace(given, inner=(64,)),)}, r"inputs\[0\]: the problem"),
+        ({"x": (replace(given, inner=(64,), shape=(3, 64)),)}, r"inputs\[0\]: the problem"),
         ({"x": (None,)}, r"inputs: 'r' is a value or a weight|stays in the machine's memory"),
         ({"x": ()}, "1 names, the problem has 0"),
         ({"results": ()}, r"'y' is a value or a weight"),
-        ({"x": (replace(given, is_scalar=True),)}, "is a scalar over"),
+        ({"x": (replace(given, shape=()),)}, r"0.shape: \(\) is not as large as 30 elements"),
+        ({"x": (replace(given, shape=(3, "n")),)}, "0.shape: free dimension 'n' has no value"),
+        ({"x": (replace(given, shape=(3, summed)),)}, "0.shape: is more than products"),
     ):
         with pytest.raises(PlanError, match=message):
             check_plan(with_problem(bundle, **changes).plan)
+
+
+def test_a_model_is_given_the_shape_that_it_has(bundle: PlanBundle) -> None:
+    index = handed(bundle)
+    (given,) = bundle.plan.steps[index].fallback.x
+    split = with_problem(bundle, x=(replace(given, shape=(3, 5, 2)),))
+    check_plan(split.plan)
+    with pytest.raises(
+        PlanError, match=r"x\[0\]: has shape \(3, 5, 2\), 'r' of the model \(3, 10\)"
+    ):
+        check_models(split)
 
 
 def test_only_onnxruntime_executes_a_model_and_nothing_else(bundle: PlanBundle) -> None:

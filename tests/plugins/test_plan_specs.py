@@ -54,7 +54,7 @@ def test_a_plan_is_read_as_python_reads_it(print_specs: Path, small_plan: Path) 
         (seen,) = answers(print_specs, [archive.read("plan.spec")], [BATCH])
         weights = archive.read("weights.safetensors")
     assert (seen["wpk"], seen["target"], seen["arch"]) == (plan.wpk, plan.target, plan.arch)
-    assert seen["dimensions"] == [["batch", plan.free["batch"]]]
+    assert seen["dimensions"] == [["batch", plan.free["batch"], *plan.sizes_of("batch")]]
     assert seen["kernels"] == [
         [digest, kernel.entry, plan.arch, 0] for digest, kernel in sorted(plan.kernels.items())
     ]
@@ -97,7 +97,7 @@ def test_a_damaged_plan_is_never_fatal(print_specs: Path, small_plan: Path) -> N
         damaged.append(body[:at] + bytes([value]) + body[at + 1 :])
     damaged += [body[: draw.randrange(len(body))] for _ in range(200)]
     sealed = [
-        struct.pack("<4sHHQI", b"WPKS", 2, 2, len(each), zlib.crc32(each)) + each
+        struct.pack("<4sHHQI", b"WPKS", 3, 2, len(each), zlib.crc32(each)) + each
         for each in damaged
     ]
     seen = answers(print_specs, sealed, [BATCH])

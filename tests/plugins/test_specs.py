@@ -145,7 +145,7 @@ def valued(expression: DimExpr, dims: dict[str, int]) -> int | str:
 
 def resealed(body: bytes) -> bytes:
     """A body with a right header."""
-    return struct.pack("<4sHHQI", b"WPKS", 2, 1, len(body), zlib.crc32(body)) + body
+    return struct.pack("<4sHHQI", b"WPKS", 3, 1, len(body), zlib.crc32(body)) + body
 
 
 def test_every_truncation_is_refused(print_specs: Path) -> None:
@@ -231,7 +231,7 @@ def test_what_does_not_add_up_is_refused(
     ("at", "value", "reason"),
     [
         (0, b"V", "begin with WPKS"),
-        (4, b"\x03", "version 3"),
+        (4, b"\x04", "version 4"),
         (6, b"\x03", "of kind 3"),
         (8, b"\x00", "its body has"),
     ],

@@ -184,6 +184,7 @@ def test_says_that_cudnn_is_not_installed(
         (("--dim", "batch=0"), "at least 1"),
         (("--dim", "batch"), "expected NAME=VALUE"),
         (("--dim", f"batch={2**62}"), "larger than any memory"),
+        (("--dim", f"batch={2**62 + 1}"), f"give one from 1 to {2**62}"),
         (("--input", "z=file"), "no input 'z'"),
         (("--input", "x=/nowhere"), "0 bytes that can be read"),
         (("--output", "y=/nowhere/y"), "cannot be written"),

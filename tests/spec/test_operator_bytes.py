@@ -64,7 +64,7 @@ def test_the_header_says_what_follows() -> None:
     data = operator_bytes(operator())
     magic, version, kind, size, checksum = struct.unpack_from("<4sHHQI", data)
     body = data[HEADER_BYTES:]
-    assert (magic, version, kind) == (b"WPKS", 2, 1)
+    assert (magic, version, kind) == (b"WPKS", 3, 1)
     assert (size, checksum) == (len(body), zlib.crc32(body))
 
 

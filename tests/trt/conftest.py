@@ -9,8 +9,9 @@ from support.networks import handwritten
 from wpk.dtypes import Precision
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.options import TensorRTOptions
+from wpk.shape_ranges import SizeRange
 from wpk.targets import find_target
-from wpk.tensorrt import Binding, Request, binding_of, exported
+from wpk.tensorrt import ANY_BATCH, Binding, Request, binding_of, exported
 
 Requested = Callable[..., Request]
 
@@ -32,10 +33,15 @@ def requested(tmp_path: Path) -> Requested:
     """What is asked of TensorRT for a handwritten network on an A100."""
 
     def request(
-        name: str, precision: str = "fp32", target: str = "a100", **options: object
+        name: str,
+        precision: str = "fp32",
+        target: str = "a100",
+        batches: SizeRange = ANY_BATCH,
+        **options: object,
     ) -> Request:
         kind = Precision(precision)
         model = exported(lowered(name, tmp_path, kind).graph)
-        return Request(model, find_target(target), kind, TensorRTOptions(**options))  # type: ignore[arg-type]
+        asked = TensorRTOptions(**options)  # type: ignore[arg-type]
+        return Request(model, find_target(target), kind, asked, batches)
 
     return request

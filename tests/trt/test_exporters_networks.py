@@ -9,6 +9,7 @@ import pytest
 from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model
 from wpk.options import TensorRTOptions
+from wpk.shape_ranges import SizeRange
 from wpk.targets import find_target
 from wpk.tensorrt import Binding, Request, build, exported
 
@@ -50,9 +51,9 @@ def test_a_free_batch_is_built_with_its_profile(rtx: Binding, tmp_path: Path) ->
 def built_from(path: Path, precision: Precision, rtx: Binding) -> dict[str, object]:
     """The profile of the engine; every operator of the network shows in its layers."""
     graph = lower_model(path, {}, precision).graph
-    options = TensorRTOptions(batches=(1, 4, 16))
+    options, batches = TensorRTOptions(), SizeRange(1, 4, 16)
     model = exported(graph)
-    engine = build(rtx, Request(model, find_target("a100"), precision, options))
+    engine = build(rtx, Request(model, find_target("a100"), precision, options, batches))
     assert len(engine.data) > 10_000
     nodes = {node.name for node in model.graph.node}
     told = {layer.node for layer in engine.layers} - {""}

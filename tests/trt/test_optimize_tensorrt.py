@@ -33,8 +33,8 @@ def engine(rtx: Binding, said: Said, tmp_path: Path) -> Path:
         "a100",
         "--precision",
         "fp16",
-        "--batches",
-        "1,4,8",
+        "--shapes",
+        "x:1x24x9x9:4x24x9x9:8x24x9x9",
     ]
     text = said("optimize", model, "-o", path, *options)
     assert "neither executed nor compared: there is no NVIDIA A100" in text
@@ -74,7 +74,7 @@ def test_a_sidecar_of_another_engine_is_refused(engine: Path, said: Said) -> Non
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--batches", "1,2,3"], "--engine wpk has no --batches"),
+        (["--optimization-level", "3"], "--engine wpk has no --optimization-level"),
         (["--engine", "tensorrt", "--lock", "x"], "--engine tensorrt has no --lock"),
     ],
 )

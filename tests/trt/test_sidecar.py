@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from wpk.plan.output_file import OutputError
+from wpk.shape_ranges import SizeRange
 from wpk.tensorrt import Binding, build, describe, sidecar_path, write_engine
 
 ORIGIN = {"model": "rows.onnx"}
 
 
 def test_the_sidecar_says_what_the_engine_is(rtx: Binding, requested: Any, tmp_path: Path) -> None:
-    request = requested("rows", "fp16", batches=(1, 2, 4))
+    request = requested("rows", "fp16", batches=SizeRange(1, 2, 4))
     engine, path = build(rtx, request), tmp_path / "rows.plan"
     operators = frozenset(
         node.name.partition("/")[0] for node in request.model.graph.node if "/" in node.name

@@ -63,11 +63,20 @@ def hosting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plan: Plan) -> Host
     library.touch()
 
     def ask(name: str = NETWORK, library: Path = library, **options: Any) -> TensorRTOutcome:
-        asked = {"search": "static", "target": "h200", "check": "quick", **options}
+        ports = onnx.load(tmp_path / f"{name}.onnx").graph.input
+        sizes = {p.name: [d.dim_value for d in p.type.tensor_type.shape.dim[1:]] for p in ports}
+        shapes = {each: [[n, *rest] for n in (1, 2, 3)] for each, rest in sizes.items()}
+        asked = {
+            "shapes": shapes,
+            "search": "static",
+            "target": "h200",
+            "check": "quick",
+            **options,
+        }
         return optimize_tensorrt(
             tmp_path / f"{name}.onnx",
             tmp_path / "model.plan",
-            tensorrt=TensorRTOptions(batches=(1, 2, 3), plugin_library=library),
+            tensorrt=TensorRTOptions(plugin_library=library),
             **asked,
         )
 

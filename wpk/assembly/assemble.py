@@ -76,6 +76,7 @@ def assemble(
         arch=setting.target.arch,
         precision=setting.precision,
         free=program.free,
+        limits=program.limits,
         inputs=input_ports(program),
         outputs=output_ports(program),
         kept_outputs=kept_outputs(program),

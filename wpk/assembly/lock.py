@@ -30,6 +30,7 @@ from wpk.plan import (
     plan_text,
 )
 from wpk.search.store import problem_digest
+from wpk.shape_ranges import ShapeRange
 from wpk.version import VERSION
 
 _WIDTH = 180
@@ -91,7 +92,7 @@ class Lock:
     target: str
     arch: str
     precision: Precision
-    shapes: dict[str, tuple[int, ...]]
+    shapes: dict[str, ShapeRange]
     skipped_passes: tuple[str, ...]
     fallback: bool
     plan: str

@@ -7,6 +7,7 @@ from pathlib import Path
 from wpk.errors import GraphError
 from wpk.lowering.model import LoweredModel
 from wpk.plan import PassSummary, Provenance, RefusalSummary
+from wpk.shape_ranges import as_range
 
 
 def model_digest(path: Path) -> str:
@@ -26,7 +27,7 @@ def model_digest(path: Path) -> str:
 def provenance(
     path: Path,
     lowered: LoweredModel,
-    shapes: Mapping[str, Sequence[int]],
+    shapes: Mapping[str, Sequence[object]],
     skipped: Collection[str],
     *,
     fallback: bool = False,
@@ -36,7 +37,7 @@ def provenance(
         model=path.name,
         model_digest=model_digest(path),
         opset=lowered.opset,
-        shapes={name: tuple(shape) for name, shape in shapes.items()},
+        shapes={name: as_range(name, given) for name, given in shapes.items()},
         skipped_passes=tuple(sorted(skipped)),
         fallback=fallback,
         passes=tuple(

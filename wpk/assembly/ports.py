@@ -21,8 +21,7 @@ def kept_outputs(program: Program) -> tuple[KeptOutput, ...]:
 
 def _port(program: Program, name: str) -> Port:
     value = program.values[name]
-    first = (value.leading.expression,) if value.logical_shape else ()
-    shape = (*first, *value.logical_shape[1:])
+    shape = value.logical_shape
     if value.dtype.is_float:
         return Port(name, value.dtype, shape)
     return Port(name, value.dtype, shape, _draw_below(program, value), _divides(program, value))

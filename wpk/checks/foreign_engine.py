@@ -33,8 +33,9 @@ def check_foreign_engine(
     """
     require_onnxruntime()
     lowered = proof.lowered
-    dims = list(dict.fromkeys(sizes))
-    free = dict.fromkeys(lowered.program.free, dims[0]) if dims else {}
+    names = lowered.program.free
+    dims = [dict.fromkeys(names, size) for size in dict.fromkeys(sizes)]
+    free = dims[0] if dims else {}
     ports = Interface(input_ports(lowered.program), free, lowered.source.precision)
     found: list[Check] = []
     with ThreadPoolExecutor(1, "wpk-reference") as beside:

@@ -110,13 +110,15 @@ def require_inputs(given: Sequence[Mapping[str, Array]], ports: Sequence[Port]) 
         require_values(ports, arrays)
 
 
-def rounds(plan: TakesInputs, scope: Scope, free_sizes: Sequence[int]) -> Iterator[SampleRound]:
+def rounds(
+    plan: TakesInputs, scope: Scope, free_sizes: Sequence[Mapping[str, int]]
+) -> Iterator[SampleRound]:
     """Yield what a plan is checked on, in order: drawn inputs at each size, then those given.
 
     Args:
         plan: Whose inputs.
         scope: How thoroughly.
-        free_sizes: Sizes of its free dimension, beside the tuned one.
+        free_sizes: Sizes of its free dimensions, beside the tuned ones.
     """
     for dims in _sizes(plan, scope, free_sizes):
         at = "".join(f", {name} {size}" for name, size in dims.items())
@@ -133,9 +135,8 @@ def rounds(plan: TakesInputs, scope: Scope, free_sizes: Sequence[int]) -> Iterat
 
 
 def _sizes(
-    plan: TakesInputs, scope: Scope, free_sizes: Sequence[int]
+    plan: TakesInputs, scope: Scope, free_sizes: Sequence[Mapping[str, int]]
 ) -> Sequence[Mapping[str, int]]:
     if scope.quick or not plan.free:
         return [plan.free]
-    sizes = dict.fromkeys((*plan.free.values(), *free_sizes))
-    return [dict.fromkeys(plan.free, size) for size in sizes]
+    return [plan.free, *(dims for dims in free_sizes if dims != plan.free)]

@@ -131,8 +131,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, as keyword arguments of `wpk.optimize`."""
-    from wpk.free_shapes import parse_shapes
     from wpk.pipeline import recall
+    from wpk.shape_ranges import parse_shapes
 
     options = {each.name: getattr(arguments, each.name) for each in _OPTIONS}
     if arguments.shapes is not None:

@@ -12,5 +12,6 @@ from wpk.engine.machine_code import (
     require_same,
 )
 from wpk.engine.placement import from_memory, view
+from wpk.engine.profiles import Profiles, load_profiles
 from wpk.engine.regenerate import regenerate
 from wpk.engine.times import EngineTimes, fallback_seconds, time_engine

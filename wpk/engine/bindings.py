@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.engine.fallback_call import FallbackCall, SteppedReplay
+from wpk.engine.inputs import require_limits
 from wpk.engine.recent import Recent
 from wpk.execution import Device, Replay, Work
 from wpk.plan import (
@@ -182,6 +183,7 @@ class Bindings:
         return binding
 
     def _make(self, dims: Mapping[str, int], external: Mapping[str, int]) -> Binding:
+        require_limits(self._plan, dims)
         check_sizes(self._plan, dict(dims))
         layouts = self._memory.layouts(dims)
         if not self._memory.holds(layouts):

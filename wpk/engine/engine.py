@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from math import prod
 from typing import Any, Self, overload
 
 import numpy as np
@@ -17,13 +18,12 @@ from wpk.engine.memory_use import MemoryUse
 from wpk.engine.placement import footprint, from_memory, to_memory
 from wpk.engine.regenerate import regenerate
 from wpk.engine.turn import Turn
+from wpk.engine.weight_memory import WeightMemory
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.plan import KeptOutput, Plan, PlanBundle, Port, array_bytes, library_images
+from wpk.plan import KeptOutput, Plan, PlanBundle, Port, library_images
 from wpk.runtime import RuntimeProcess
-
-_ALIGNMENT = 256
 
 HostArrays = Mapping[str, NDArray[np.generic]]
 
@@ -40,13 +40,21 @@ class Engine:
         runtime: Executes what no kernel computes.
     """
 
-    def __init__(self, bundle: PlanBundle, device: Device, *, owns_device: bool = False) -> None:
+    def __init__(
+        self,
+        bundle: PlanBundle,
+        device: Device,
+        *,
+        owns_device: bool = False,
+        weights: WeightMemory | None = None,
+    ) -> None:
         """Load kernels and weights; memory for activations comes with the first run.
 
         Args:
             bundle: The plan.
             device: Where to execute it.
             owns_device: Whether a process that the device runs in ends with the engine.
+            weights: Memory on the device that is shared with other engines; of its own by default.
 
         Raises:
             PlanError: Its kernels are not those of this installation.
@@ -57,7 +65,7 @@ class Engine:
         self._process = device if isinstance(device, EmulatorProcess) else None
         self._owns_device = owns_device
         self._weights: dict[str, int] = {}
-        self._weight_bytes = 0
+        self._weight_memory = weights or WeightMemory(device)
         if not executes_plan(self.plan, device):
             raise EngineError(
                 f"the plan was compiled for {self.plan.arch}, and the GPU is {device.name}",
@@ -195,7 +203,7 @@ class Engine:
     def memory(self) -> MemoryUse:
         """What the engine holds on the device at the moment."""
         outputs = 0 if self._runs is None else self._runs.result_bytes
-        return MemoryUse(self._weight_bytes, *self._bindings.held_bytes, outputs)
+        return MemoryUse(self._weight_memory.bytes, *self._bindings.held_bytes, outputs)
 
     def bind(self, dims: Mapping[str, int] | None = None) -> Binding:
         """Return addresses and launches at sizes of the free dimensions, by default at the tuned ones.
@@ -219,9 +227,8 @@ class Engine:
                 self._runs.close()
             self._bindings.close()
             self.runtime.close()
-            self._weight_bytes = 0
             while self._weights:
-                self.device.free(self._weights.popitem()[1])
+                self._weight_memory.give(self.plan.weights[self._weights.popitem()[0]].digest)
             if self._process is not None and self._owns_device:
                 self._process.close()
 
@@ -251,15 +258,13 @@ class Engine:
         for image in library_images(self.plan):
             self.device.load(image)
         for name, array in sorted(bundle.weights.items()):
-            size = max(array.nbytes, _ALIGNMENT)
-            self._weights[name] = address = self.device.allocate(size)
-            self._weight_bytes += size
-            self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
+            digest = self.plan.weights[name].digest
+            self._weights[name] = self._weight_memory.take(digest, array)
 
 
 def _patience(plan: Plan, dims: Mapping[str, int]) -> float:
     """How many times longer than at the tuned sizes a kernel may take."""
-    return max((dims[name] / tuned for name, tuned in plan.free.items()), default=1.0)
+    return max(1.0, prod(dims[name] / tuned for name, tuned in plan.free.items()))
 
 
 def _lies_on_gpu(array: object) -> bool:

@@ -72,14 +72,14 @@ class FallbackCall:
         extents = tuple(evaluate(each, self.dims) for each in access.extents)
         strides = tuple(stride * item for stride in access.tensor.strides)
         array = as_strided(memory.view(access.tensor.dtype.numpy), extents, strides)
-        return array.reshape(()) if crossing.is_scalar else array
+        return array.reshape([evaluate(each, self.dims) for each in crossing.shape])
 
     def _write(self, name: str, crossing: Crossing, array: Array) -> None:
         access = crossing.access
-        extents = tuple(evaluate(each, self.dims) for each in access.extents)
-        if array.shape != (() if crossing.is_scalar else extents):
+        shape = tuple(evaluate(each, self.dims) for each in crossing.shape)
+        if array.shape != shape:
             raise LaunchError(
-                f"ONNX Runtime gave '{name}' the shape {list(array.shape)}, expected {list(extents)}",
+                f"ONNX Runtime gave '{name}' the shape {list(array.shape)}, expected {list(shape)}",
                 fix="optimize the model for these sizes: --shapes; or report this as a bug, with the model",
             )
         dense = np.ascontiguousarray(array.astype(access.tensor.dtype.numpy, copy=False))

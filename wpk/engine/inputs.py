@@ -11,7 +11,7 @@ from wpk.dims import evaluate
 from wpk.dtypes import DType
 from wpk.emulator import free_bytes
 from wpk.errors import EngineError
-from wpk.plan import Port
+from wpk.plan import Plan, Port
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -109,6 +109,20 @@ def all_dims(plan: TakesInputs, dims: Mapping[str, int] | None) -> dict[str, int
                 f"{name!r} is given the size {size!r}", fix="give an int that is at least 1"
             )
     return {**plan.free, **{name: int(size) for name, size in given.items()}}
+
+
+def require_limits(plan: Plan, dims: Mapping[str, int]) -> None:
+    """Check that sizes lie where the plan was written for.
+
+    Raises:
+        EngineError: One does not.
+    """
+    for name, (smallest, largest) in plan.limits.items():
+        if not smallest <= dims[name] <= largest:
+            raise EngineError(
+                f"{name!r} has the size {dims[name]}, the plan was written for {smallest} to {largest}",
+                fix="write a plan for more sizes: wpk optimize --shapes NAME:MIN:OPT:MAX",
+            )
 
 
 def require_names(what: str, ports: Sequence[Port], arrays: Mapping[str, object]) -> None:

@@ -1,11 +1,28 @@
 """Make a plan ready on a device that a person names."""
 
+from collections.abc import Sequence
+
 from wpk.backends import open_device
 from wpk.emulator import EmulatorProcess
 from wpk.engine.engine import Engine, executes_plan
 from wpk.engine.machine_code import compare_machine_code, require_executable
+from wpk.execution import Device
 from wpk.plan import Paths, PlanBundle, bundle_of
 from wpk.progress import Progress, silent
+
+
+def opened_for(
+    bundles: Sequence[PlanBundle], device: str, *, trust: bool, progress: Progress = silent
+) -> Device:
+    """Open the device that is to execute plans, their machine code compared; see `load`."""
+    opened = open_device(device)
+    if device == "auto" and not all(executes_plan(bundle.plan, opened) for bundle in bundles):
+        opened = open_device("cpu")
+    if not trust and not isinstance(opened, EmulatorProcess):
+        for bundle in bundles:
+            if executes_plan(bundle.plan, opened):
+                require_executable(compare_machine_code(bundle, progress))
+    return opened
 
 
 def load(
@@ -33,12 +50,8 @@ def load(
         VerificationError: Its machine code is not what its sources give.
     """
     bundle = bundle_of(path)
-    opened = open_device(device)
-    if device == "auto" and not executes_plan(bundle.plan, opened):
-        opened = open_device("cpu")
+    opened = opened_for([bundle], device, trust=trust, progress=progress or silent)
     if not isinstance(opened, EmulatorProcess):
-        if not trust and executes_plan(bundle.plan, opened):
-            require_executable(compare_machine_code(bundle, progress or silent))
         return Engine(bundle, opened)
     engine = Engine(bundle, opened, owns_device=True)
     if progress is not None:

@@ -13,10 +13,7 @@ from wpk.lowering.program import Value
 
 def logical_shape(value: Value, dims: Mapping[str, int]) -> tuple[int, ...]:
     """Shape of the ONNX tensor for an assignment of the free dimensions."""
-    if value.leading.free is None:
-        return value.logical_shape
-    leading = evaluate(value.leading.expression, dims)
-    return (leading * value.logical_shape[0] // value.leading.value, *value.logical_shape[1:])
+    return tuple(evaluate(size, dims) for size in value.logical_shape)
 
 
 def footprint(value: Value, dims: Mapping[str, int]) -> int:

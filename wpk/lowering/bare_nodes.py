@@ -8,6 +8,7 @@ import onnx_graphsurgeon as gs
 from wpk.extent import Extent
 from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering import view_ops
+from wpk.lowering.free_axis import free_among
 from wpk.lowering.partition import element_type
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.shape_values import expanded
@@ -46,7 +47,7 @@ def _concat(state: LoweringState, node: gs.Node) -> None:
     output = node.outputs[0]
     axis = int(node.attrs["axis"]) % len(parts[0].shape)
     leading = next((p.leading for p in parts if p.leading.free), parts[0].leading)
-    if axis == 0 and leading.free:
+    if any(free_among(part.shape, [axis]) for part in parts if len(part.shape) > axis):
         raise RefusedError("Concat along the free dimension")
     if any(0 in part.shape for part in parts):
         raise RefusedError("Concat with an empty tensor")
@@ -142,7 +143,7 @@ def _pick(state: LoweringState, node: gs.Node) -> bool:
         return False
     source = state.view(node.inputs[0])
     axis = int(node.attrs.get("axis", 0)) % len(source.shape)
-    if axis == 0 and source.leading.free:
+    if free_among(source.shape, [axis]) is not None:
         return False
     size = source.shape[axis]
     at = int(np.asarray(index.values).reshape(()))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from wpk.lowering.free_axis import extent_of
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
@@ -46,11 +47,4 @@ def collapse(
 
 def _grouped(view: View, groups: Sequence[Sequence[int]], shape: tuple[int, ...]) -> View:
     strides = tuple(view.strides[group[-1]] for group in groups) or (1,)
-    leading = view.leading
-    if leading.value != shape[0]:
-        leading = (
-            leading.times(shape[0] // leading.value)
-            if groups[0][0] == 0
-            else type(leading)(shape[0])
-        )
-    return replace(view, shape=shape, strides=strides, leading=leading)
+    return replace(view, shape=shape, strides=strides, leading=extent_of(shape[0]))

@@ -1,11 +1,11 @@
-"""Sizes at which a free dimension must be checked: beyond every constant that meets it.
+"""Sizes at which free dimensions must be checked: beyond every constant that meets them.
 
 A slice of four rows is the whole batch up to four, and a batch of one fits whatever is broadcast. So
 a model is looked at with its tuned size, with a small odd one, and with an odd one above every number
 that some node holds against the free axis.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -28,6 +28,34 @@ def sizes_to_check(graph: gs.Graph) -> tuple[int, ...]:
     """
     most = max(constants_that_meet(graph).values(), default=0) + 1
     return (*_USUAL, max(_LEAST, most + (most % 2 == 0)))
+
+
+Assignment = Mapping[str, int]
+"""A size for each free dimension."""
+
+
+def assignments(
+    sizes: Sequence[int], names: Iterable[str], limits: Mapping[str, tuple[int, int]]
+) -> tuple[Assignment, ...]:
+    """Return sizes for all free dimensions together, each within its limits.
+
+    Several dimensions get different sizes, in turn, so that one that is taken for another shows.
+    """
+    found: list[Assignment] = []
+    for turn in range(len(sizes)):
+        dims = {
+            name: _clipped(
+                sizes[(turn + number) % len(sizes)], *limits.get(name, (1, MAX_ELEMENTS))
+            )
+            for number, name in enumerate(names)
+        }
+        if dims and dims not in found:
+            found.append(dims)
+    return tuple(found)
+
+
+def _clipped(size: int, smallest: int, largest: int) -> int:
+    return min(max(size, smallest), largest)
 
 
 def constants_that_meet(graph: gs.Graph) -> dict[str, int]:

@@ -16,7 +16,7 @@ from wpk.lowering.body import OperatorBody, read_body, require_supported
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.fallback import HandOver, is_fallback, lower_fallback
-from wpk.lowering.free_axis import sized_value
+from wpk.lowering.free_axis import sized_buffer, sized_value
 from wpk.lowering.memory_plan import plan_memory
 from wpk.lowering.partition import (
     body_of,
@@ -122,7 +122,7 @@ def _program(state: LoweringState) -> Program:
         outputs=tuple(t.name for t in graph.outputs if t.name not in state.kept),
         values={n: sized_value(v, state.free) for n, v in state.memory.values.items()},
         constants={n: v for n, v in state.context.constants.items() if n in used},
-        buffers=state.memory.buffers,
+        buffers={n: sized_buffer(b, state.free) for n, b in state.memory.buffers.items()},
         operators=tuple(state.operators),
         free=state.free,
         models=state.models,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from wpk.dtypes import DType
 from wpk.extent import Extent
+from wpk.lowering.free_axis import flattened
 from wpk.lowering.placement import ALIGNMENT, Slot
 from wpk.lowering.program import Buffer, Value
 from wpk.lowering.refusal import RefusedError
@@ -36,7 +37,7 @@ class MemoryMap:
         if 0 in shape:
             raise RefusedError(f"an empty tensor, of shape {shape}")
         slot = self.slots.get(name)
-        if slot is None:
+        if slot is None or slot.parent not in self.wholes:
             return self.alone(name, dtype, shape, leading)
         rest = self.wholes[slot.parent]
         parent = self.home(slot.parent, dtype, (shape[0], *rest), leading)
@@ -105,5 +106,5 @@ class MemoryMap:
             logical_shape=shape,
         )
         self.values[name] = value
-        self.buffers[name] = Buffer(name, value.span())
+        self.buffers[name] = Buffer(name, flattened(value).span())
         return self.view(name)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx_graphsurgeon as gs
@@ -11,10 +11,11 @@ from wpk.dtypes import Precision
 from wpk.graph_passes import PassRecord, check_skips, infer_shapes, pass_groups, run_passes
 from wpk.loading import load_graph
 from wpk.lowering.flat_graph import FlatGraph, flatten
-from wpk.lowering.free_sizes import constants_that_meet, sizes_to_check
+from wpk.lowering.free_sizes import Assignment, assignments, constants_that_meet, sizes_to_check
 from wpk.lowering.lower import lower
 from wpk.lowering.program import NodeRecord, Program
 from wpk.progress import Progress, silent
+from wpk.shape_ranges import size_ranges
 
 SIMPLIFYING = (
     "attention-parts",
@@ -54,7 +55,7 @@ class Source:
     """
 
     path: Path
-    shapes: Mapping[str, Sequence[int]]
+    shapes: Mapping[str, Sequence[object]]
     precision: Precision
     skip: Collection[str]
 
@@ -77,7 +78,7 @@ class LoweredModel:
         after: Nodes of the optimized graph.
         passes: What each pass did, in order.
         opset: Opset of the file.
-        free_sizes: At which a free dimension must be checked.
+        free_sizes: At which the free dimensions must be checked.
     """
 
     source: Source
@@ -88,12 +89,12 @@ class LoweredModel:
     after: tuple[NodeRecord, ...]
     passes: tuple[PassRecord, ...]
     opset: int
-    free_sizes: tuple[int, ...]
+    free_sizes: tuple[Assignment, ...]
 
 
 def lower_model(
     path: Path,
-    shapes: Mapping[str, Sequence[int]],
+    shapes: Mapping[str, Sequence[object]],
     precision: Precision,
     skip: Collection[str] = (),
     progress: Progress = silent,
@@ -122,15 +123,20 @@ def lower_model(
     before, original = _nodes(graph), flatten(graph)
     sizes, met = sizes_to_check(graph), constants_that_meet(graph)
     records = _rewrite(graph, source, progress)
-    free = {
-        t.shape[0]: TUNED_FREE_SIZE for t in graph.inputs if t.shape and isinstance(t.shape[0], str)
-    }
+    ranges = size_ranges({t.name: t.shape or () for t in graph.inputs}, shapes)
+    names = [dim for t in graph.inputs for dim in t.shape or () if isinstance(dim, str)]
+    free = {n: ranges[n].fastest if n in ranges else TUNED_FREE_SIZE for n in names}
+    limits = {name: (each.smallest, each.largest) for name, each in ranges.items()}
     program = lower(graph, precision, free, _reasons(records), fallback=fallback)
+    program = replace(program, limits=limits)
     progress("graph passes", len(groups), len(groups))
-    if not met and _elements(program) * sizes[-1] > LARGE:
+    elements = _elements(program)
+    if not met and elements * sizes[-1] > LARGE:
         sizes = sizes[:-1]
+    ends = (size for both in limits.values() for size in both if elements * size <= LARGE)
+    at = assignments(sorted({*sizes, *ends}), free, limits)
     return LoweredModel(
-        source, program, graph, original, before, _nodes(graph), records, original.opset, sizes
+        source, program, graph, original, before, _nodes(graph), records, original.opset, at
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import onnx_graphsurgeon as gs
 
-from wpk.lowering.free_axis import leading_extent
+from wpk.lowering.free_axis import extent_of, stand_in
 from wpk.lowering.partition import element_type
 from wpk.lowering.state import LoweringState
 from wpk.lowering.views import contiguous_strides
@@ -12,10 +12,8 @@ from wpk.lowering.views import contiguous_strides
 
 def enter(state: LoweringState, tensor: gs.Tensor) -> None:
     """Give an input of the model its place in memory."""
-    first, *rest = tensor.shape or (1,)
-    leading = leading_extent(first)
-    shape = (leading.value, *(int(n) for n in rest))
-    home = state.memory.home(tensor.name, element_type(tensor), shape, leading)
+    shape = tuple(stand_in(size, list(state.free)) for size in tensor.shape or (1,))
+    home = state.memory.home(tensor.name, element_type(tensor), shape, extent_of(shape[0]))
     state.views[tensor.name] = home
     if not tensor.shape:
         _make_scalar(state, tensor.name)

@@ -38,7 +38,7 @@ class Value:
         padding: Zero elements after the contiguous axis's last one, before the next row.
         buffer: Name of the buffer it lies in.
         offset: Bytes from the start of the buffer, a multiple of the element's size.
-        logical_shape: Shape of the ONNX tensor at the tuned free dimensions (scalars are ()).
+        logical_shape: Shape of the ONNX tensor, with the names of free dimensions (scalars are ()).
     """
 
     name: str
@@ -49,7 +49,7 @@ class Value:
     padding: int
     buffer: str
     offset: int
-    logical_shape: tuple[int, ...]
+    logical_shape: tuple[DimExpr, ...]
 
     @property
     def alignment(self) -> int:
@@ -109,6 +109,7 @@ class Program:
         buffers: All buffers by name.
         operators: In execution order.
         free: Free dimensions with their tuned values.
+        limits: The smallest and the largest size of those for which such were asked.
         models: What ONNX Runtime executes, by SHA-256.
         kept: Tensors that stay in the machine's memory, since only a run decides their shape, with
             their types.
@@ -122,6 +123,7 @@ class Program:
     buffers: dict[str, Buffer]
     operators: tuple[Operator, ...]
     free: dict[str, int]
+    limits: dict[str, tuple[int, int]] = field(default_factory=dict)
     models: dict[str, bytes] = field(default_factory=dict)
     kept: dict[str, DType] = field(default_factory=dict)
     kept_outputs: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError, UnsupportedError, WpkError
 from wpk.graph_passes import ONNX_DOMAINS
-from wpk.lowering.free_axis import leading_extent, worded
+from wpk.lowering.free_axis import extent_of, worded
 from wpk.lowering.partition import element_type, functions_of
 from wpk.lowering.refusal import RefusedError, UnknownInputError
 from wpk.lowering.state import LoweringState
@@ -118,13 +118,11 @@ class RefusedNodes:
     def _pretend(self, tensor: gs.Tensor) -> None:
         """Give a tensor whose shape is known a place, so that its readers are looked at too."""
         state = self._state
-        known = None if tensor.name in state.views else state.sure_shape(tensor)
-        if not tensor.name or known is None:
+        shape = None if tensor.name in state.views else state.sure_shape(tensor)
+        if not tensor.name or shape is None:
             return
-        first, *rest = known or (1,)
-        leading = leading_extent(first or 1)
-        shape = (leading.value, *(int(n) for n in rest if n is not None))
         try:
+            leading = extent_of(shape[0])
             view = state.memory.alone(tensor.name, element_type(tensor), shape, leading)
         except RefusedError:
             return

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 import onnx_graphsurgeon as gs
 
-from wpk.lowering.free_axis import leading_extent
+from wpk.lowering.free_axis import extent_of, stand_in
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
@@ -46,14 +46,13 @@ def _is_shape(reader: gs.Node, tensor: gs.Tensor, found: set[str]) -> bool:
 
 
 def expanded(view: View, shape: Sequence[int | str | None] | None, free: Collection[str]) -> View:
-    """Return a view with the known shape of an Expand's output; only its first axis may be free.
+    """Return a view with the known shape of an Expand's output.
 
     Raises:
         RefusedError: The shape is not known.
     """
-    first, rest = (shape or (None,))[0], (shape or ())[1:]
-    known = isinstance(first, int) or first in free
-    if first is None or not known or not all(isinstance(n, int) for n in rest):
+    sizes = [n for n in shape or (None,) if isinstance(n, int) or n in free]
+    if shape is None or len(sizes) != len(shape):
         raise RefusedError(f"Expand to a shape that is not known: {shape}")
-    leading = leading_extent(first)
-    return view.broadcast((leading.value, *(int(n) for n in rest if n is not None)), leading)
+    wide = tuple(stand_in(n, list(free)) for n in sizes if n is not None)
+    return view.broadcast(wide, extent_of(wide[0]))

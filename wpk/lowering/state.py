@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -11,7 +12,7 @@ from wpk.graph_passes import Dims
 from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
-from wpk.lowering.free_axis import sized
+from wpk.lowering.free_axis import is_free, sized, stand_in
 from wpk.lowering.memory_map import MemoryMap
 from wpk.lowering.program import Operator
 from wpk.lowering.refusal import RefusedError, UnknownInputError
@@ -60,20 +61,20 @@ class LoweringState:
             self.views[tensor.name] = self.context.added(tensor.name, np.asarray(tensor.values))
         return self.views[tensor.name]
 
-    def sure_shape(self, tensor: gs.Tensor) -> Dims | None:
-        """The shape of a tensor that no kernel makes, where it is known before a run; its batch may be free."""
-        shape: Dims | None = tensor.shape
+    def sure_shape(self, tensor: gs.Tensor) -> tuple[int, ...] | None:
+        """The shape that memory has for a tensor that no kernel makes: at least one axis, free ones in front.
+
+        None where it is not known before a run, or is another.
+        """
+        dims: Dims | None = tensor.shape
         if self.shapes is not None:
-            shape = self.shapes.get(tensor.name)
-        if shape is None:
+            dims = self.shapes.get(tensor.name)
+        if dims is None:
             return None
-        fits = all(isinstance(size, int) and size > 0 for size in shape[1:])
-        first = shape[0] if shape else 1
-        return (
-            list(shape)
-            if fits and (first in self.free or (isinstance(first, int) and first > 0))
-            else None
-        )
+        sizes = [n for n in dims if n in self.free or (isinstance(n, int) and n > 0)]
+        shape = tuple(stand_in(n, list(self.free)) for n in sizes if n is not None) or (1,)
+        apart = any(is_free(size) and not is_free(first) for first, size in pairwise(shape))
+        return None if apart or len(sizes) != len(dims) else shape
 
     def emit(
         self,

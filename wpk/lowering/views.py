@@ -12,7 +12,7 @@ from math import prod
 
 from wpk.dtypes import DType
 from wpk.extent import Extent
-from wpk.lowering.free_axis import require_leading
+from wpk.lowering.free_axis import extent_of, free_among, require_leading
 from wpk.lowering.refusal import RefusedError
 from wpk.problems import Tensor
 
@@ -66,7 +66,7 @@ class View:
         """Return the view with its axes in another order; the free axis must stay the leading one."""
         if perm[0] != 0 and self.leading.free is not None:
             raise RefusedError(
-                f"a transpose moves the free dimension {self.leading.free!r} away from the front "
+                f"a transpose moves the free dimension {self.leading.names[0]!r} away from the front "
                 f"(perm {tuple(perm)})"
             )
         shape = tuple(self.shape[i] for i in perm)
@@ -90,15 +90,13 @@ class View:
         return replace(self, leading=self._leading(new[0]), shape=new, strides=strides)
 
     def _leading(self, size: int) -> Extent:
-        if self.leading.free is None:
-            return Extent(size)
-        factor, rest = divmod(self.leading.factor * size, self.leading.value)
-        if rest:
+        first = extent_of(size)
+        if self.leading.free is not None and first.free is None:
             raise RefusedError(
-                f"a reshape splits the free dimension {self.leading.free!r} "
+                f"a reshape splits the free dimension {self.leading.names[0]!r} "
                 f"({self.leading.value} into {size})"
             )
-        return Extent(size, self.leading.free, factor)
+        return first
 
     def broadcast(self, shape: Sequence[int], leading: Extent) -> "View":
         """Return the view in a larger shape by NumPy's rules: size-1 and missing axes get stride 0."""
@@ -118,8 +116,8 @@ class View:
 
     def sliced(self, axis: int, start: int, count: int, step: int = 1) -> "View":
         """Return ``count`` elements along an axis from ``start`` on."""
-        if axis == 0 and self.leading.free is not None:
-            raise RefusedError(f"a part of the free dimension {self.leading.free!r} is taken")
+        if (free := free_among(self.shape, [axis])) is not None:
+            raise RefusedError(f"a part of the free dimension {free!r} is taken")
         shape = (*self.shape[:axis], count, *self.shape[axis + 1 :])
         strides = (*self.strides[:axis], self.strides[axis] * step, *self.strides[axis + 1 :])
         contiguous_cut = self.strides[axis] == 1 and start + count != self.shape[axis]

@@ -226,6 +226,7 @@ class Plan:
         check_mode: How thoroughly everything was checked.
         checked_on: Device that executed everything that was checked; empty where nothing was.
         measurement: Of the whole engine; None where nothing was measured.
+        limits: The smallest and the largest size of free dimensions; one that is not named may have any.
         kept_outputs: What the caller gets from the machine's memory.
     """
 
@@ -248,7 +249,12 @@ class Plan:
     check_mode: CheckMode = CheckMode.OFF
     checked_on: str = ""
     measurement: EngineMeasurement | None = None
+    limits: dict[str, tuple[int, int]] = field(default_factory=dict)
     kept_outputs: tuple[KeptOutput, ...] = ()
+
+    def sizes_of(self, name: str) -> tuple[int, int]:
+        """The smallest and the largest size of a free dimension; without limits, any that 64 bits hold."""
+        return self.limits.get(name, (1, 2**63 - 1))
 
     def __repr__(self) -> str:
         """What it is for, in a line: all of it takes a screen for each operator."""

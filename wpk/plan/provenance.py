@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from wpk.lowering.program import NodeRecord
+from wpk.shape_ranges import ShapeRange
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Provenance:
         model: File name of the model.
         model_digest: SHA-256 of the model file (without external data).
         opset: Opset of the model.
-        shapes: Shapes given, by input.
+        shapes: Shapes given, by input: one, or the smallest, the fastest and the largest.
         skipped_passes: Passes skipped on request.
         passes: What each pass did.
         before: Nodes of the model.
@@ -42,7 +43,7 @@ class Provenance:
     model: str
     model_digest: str
     opset: int
-    shapes: dict[str, tuple[int, ...]]
+    shapes: dict[str, ShapeRange]
     skipped_passes: tuple[str, ...]
     passes: tuple[PassSummary, ...] = ()
     before: tuple[NodeRecord, ...] = ()

@@ -74,7 +74,8 @@ class _Writing:
 
     def _dimension(self, name: str) -> None:
         self._out.text(name)
-        self._out.i64(self._plan.free[name])
+        for size in (self._plan.free[name], *self._plan.sizes_of(name)):
+            self._out.i64(size)
 
     def _kernel(self, kernel: Kernel) -> None:
         self._out.kernel(kernel.digest, kernel.entry, self._plan.arch, b"")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from wpk.dims import DimExpr
 from wpk.extent import Extent
 from wpk.problems.access import Access
 from wpk.problems.family import Family
@@ -20,13 +21,13 @@ class Crossing:
         tensor: How it lies in memory.
         leading: Its first extent there.
         inner: Its other extents.
-        is_scalar: Whether ONNX has it without axes; in memory it has one of extent 1.
+        shape: Its shape as ONNX has it: several free axes are one in memory, and scalars have an axis there.
     """
 
     tensor: Tensor
     leading: Extent
     inner: tuple[int, ...] = ()
-    is_scalar: bool = False
+    shape: tuple[DimExpr, ...] = ()
 
     @property
     def access(self) -> Access:

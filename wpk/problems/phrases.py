@@ -30,7 +30,8 @@ def extent_words(extent: Extent) -> str:
     """A size, or the name of what decides it."""
     if extent.free is None:
         return str(extent.value)
-    return extent.free if extent.factor == 1 else f"{extent.factor}{extent.free}"
+    names = TIMES.join(extent.names)
+    return names if extent.factor == 1 else f"{extent.factor}{names}"
 
 
 def area(height: int, width: int) -> str:

@@ -5,7 +5,7 @@ import zlib
 from enum import IntEnum
 
 MAGIC = b"WPKS"
-VERSION = 2
+VERSION = 3
 """Raised whenever an older reader would misunderstand a spec."""
 
 

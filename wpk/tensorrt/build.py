@@ -18,6 +18,7 @@ from wpk.nvinfer import (
 )
 from wpk.options import TensorRTOptions
 from wpk.progress import Progress, silent
+from wpk.shape_ranges import SizeRange
 from wpk.targets import Target
 from wpk.tensorrt.autotuning import TunedOperator, parse_autotuning
 from wpk.tensorrt.configuration import (
@@ -28,7 +29,7 @@ from wpk.tensorrt.configuration import (
 )
 from wpk.tensorrt.model_file import model_file
 from wpk.tensorrt.nan_guards import cast_in_front
-from wpk.tensorrt.profiles import BatchRange, Shapes, add_profile, batch_shapes
+from wpk.tensorrt.profiles import ANY_BATCH, Shapes, add_profile, batch_shapes
 from wpk.tensorrt.progress import new_monitor
 
 _NODE = re.compile(r"\[ONNX Layer: ([^\]]*)\]")
@@ -44,12 +45,14 @@ class Request:
         target: The GPU to build for.
         precision: What multiplications of fp32 tensors may use; other types are in the model.
         options: What else was asked.
+        batches: Sizes of the batch, where it is free.
     """
 
     model: onnx.ModelProto
     target: Target
     precision: Precision
     options: TensorRTOptions
+    batches: SizeRange = ANY_BATCH
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def _built(binding: Binding, request: Request, recorder: Any, monitor: Any) -> B
     configure(binding, config, request.options, request.precision, request.target)
     open_timing_cache(config, request.options)
     shapes = {tensor.name: tensor.shape for tensor in inputs}
-    profile = batch_shapes(shapes, BatchRange(*request.options.batches))
+    profile = batch_shapes(shapes, request.batches)
     add_profile(builder, config, profile)
     config.progress_monitor = monitor
     with heard(module) as said:

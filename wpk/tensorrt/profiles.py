@@ -1,43 +1,18 @@
 """Optimization profiles: the sizes that an engine of TensorRT is to serve."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from wpk.nvinfer import TensorRTError
+from wpk.shape_ranges import SizeRange
 
-
-@dataclass(frozen=True)
-class BatchRange:
-    """Sizes of a free batch: smallest, the one to be fastest at, and largest."""
-
-    smallest: int
-    fastest: int
-    largest: int
-
-    def __post_init__(self) -> None:
-        """Refuse what is no range.
-
-        Raises:
-            TensorRTError: A size is below one, or they are not in order.
-        """
-        if not 1 <= self.smallest <= self.fastest <= self.largest:
-            sizes = f"{self.smallest},{self.fastest},{self.largest}"
-            raise TensorRTError(
-                f"the batches {sizes} are no smallest, fastest and largest size",
-                fix="give three sizes in order, e.g. --batches 1,8,32",
-            )
-
-    @property
-    def sizes(self) -> tuple[int, int, int]:
-        """The three, in TensorRT's order: min, opt, max."""
-        return self.smallest, self.fastest, self.largest
-
+ANY_BATCH = SizeRange(1, 1, 32)
+"""For a free batch without limits: TensorRT needs some."""
 
 Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """The smallest, the fastest and the largest shape of one input."""
 
 
-def batch_shapes(shapes: dict[str, tuple[int, ...]], batches: BatchRange) -> dict[str, Shapes]:
+def batch_shapes(shapes: dict[str, tuple[int, ...]], batches: SizeRange) -> dict[str, Shapes]:
     """The profile of a network whose only free dimension is its batch.
 
     Args:
@@ -49,7 +24,7 @@ def batch_shapes(shapes: dict[str, tuple[int, ...]], batches: BatchRange) -> dic
     """
     smallest, fastest, largest = (
         {name: tuple(size if dim == -1 else dim for dim in dims) for name, dims in shapes.items()}
-        for size in batches.sizes
+        for size in (batches.smallest, batches.fastest, batches.largest)
     )
     free = [name for name, dims in shapes.items() if -1 in dims]
     return {name: (smallest[name], fastest[name], largest[name]) for name in free}
@@ -69,5 +44,5 @@ def add_profile(builder: Any, config: Any, profile: dict[str, Shapes]) -> None:
     if config.add_optimization_profile(optimization) < 0:
         raise TensorRTError(
             f"TensorRT refuses the optimization profile {profile}",
-            fix="give other sizes: --batches MIN,OPT,MAX",
+            fix="give other sizes: --shapes NAME:MIN:OPT:MAX",
         )

@@ -30,13 +30,16 @@ from wpk.dtypes import Precision
 from wpk.engine import random_inputs
 from wpk.errors import TargetError
 from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.program import Program
 from wpk.nvinfer import EngineCalls, EngineSession, PlacedEngine
 from wpk.options import BuildOptions, SearchOptions, TensorRTOptions, keywords, split_options
 from wpk.pipeline import optimize
 from wpk.plan import Check, CheckMode, PlanBundle, Provenance, write_plan
 from wpk.progress import Progress, silent
 from wpk.search.loop import OnRivals, choose_target, share_of
+from wpk.shape_ranges import SizeRange
 from wpk.tensorrt import (
+    ANY_BATCH,
     Binding,
     BuiltEngine,
     Request,
@@ -107,12 +110,15 @@ def optimize_tensorrt(
     lowered = lower_model(
         Path(model), build_options.shapes, precision, build_options.skip_passes, progress
     )
+    _require_one_free(lowered.program)
     scope = scope_of(check, inputs)
     require_inputs(inputs, input_ports(lowered.program))
     job = _Job(
         binding=binding,
         lowered=lowered,
-        request=Request(exported(lowered.graph), target, precision, tensorrt),
+        request=Request(
+            exported(lowered.graph), target, precision, tensorrt, _batches(lowered.program)
+        ),
         proof=None if scope is None else proven(lowered, scope, progress),
         build=replace(build_options, target=target.name),
         search=search,
@@ -120,6 +126,26 @@ def optimize_tensorrt(
         progress=progress,
     )
     return job.native(Path(output)) if binding.rtx else job.hosting(Path(output))
+
+
+def _require_one_free(program: Program) -> None:
+    """Refuse several free dimensions, for which no profile is made.
+
+    Raises:
+        TensorRTError: There are several.
+    """
+    if len(program.free) > 1:
+        raise TensorRTError(
+            f"several dimensions are free: {', '.join(program.free)}; one, the batch, may be",
+            fix="decide the others with --shapes, or use --engine wpk",
+        )
+
+
+def _batches(program: Program) -> SizeRange:
+    """The sizes of the batch: the limits that were asked for, else TensorRT's."""
+    for name, (smallest, largest) in program.limits.items():
+        return SizeRange(smallest, program.free[name], largest)
+    return ANY_BATCH
 
 
 @dataclass(frozen=True)
@@ -260,7 +286,9 @@ class _Job:
 
     def _sizes(self) -> tuple[int, ...]:
         """Of the free dimension: the smallest, the fastest and the largest; none where nothing is free."""
-        return self.request.options.batches if self.lowered.program.free else ()
+        sizes = self.request.batches
+        several = (sizes.smallest, sizes.fastest, sizes.largest)
+        return several if self.lowered.program.free else ()
 
     def _drawn(self, sizes: Sequence[int]) -> Arrays:
         program = self.lowered.program

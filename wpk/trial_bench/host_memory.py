@@ -36,8 +36,8 @@ def reference_bytes(program: Program) -> int:
     """
     first = first_operators(program).values()
     given = [name for operator in first for name in operator.outputs]
-    tensors = sum(prod(v.logical_shape) * v.dtype.bytes for v in program.values.values())
-    return tensors + sum(prod(program.values[n].logical_shape) for n in given) * _ELEMENT_BYTES
+    tensors = sum(prod(v.shape) * v.dtype.bytes for v in program.values.values())
+    return tensors + sum(prod(program.values[n].shape) for n in given) * _ELEMENT_BYTES
 
 
 def _gib(size: int) -> str:

@@ -63,9 +63,11 @@ def _value(name: str, access: Access, shape: tuple[int, ...], leading: Extent) -
         padding=tensor.padding,
         buffer=name,
         offset=0,
-        logical_shape=kept,
+        logical_shape=(own.expression, *kept[1:]),
     )
 
 
 def _free(leading: Extent) -> dict[str, int]:
-    return {} if leading.free is None else {leading.free: leading.value // leading.factor}
+    first, *others = leading.names or ("",)
+    sizes = {**dict.fromkeys(others, 1), first: leading.value // leading.factor}
+    return sizes if leading.names else {}

@@ -127,3 +127,28 @@ def test_sizes_that_no_scales_give_stay(load):
     result = ShapeArithmetic()(graph)
     reasons = [refusal.reason for refusal in result.refusals]
     assert reasons == ["no constant scales resize 'x' to ['n', 2, 5, 6]"]
+
+
+SPREAD = f"""{H} g (float[batch, 3] x) => (float[p, q, r] y)
+    <int64[1] three = {{3}}, int64[1] first = {{0}}, int64[1] all = {{-1}}, int64[3] minus = {{-1, -1, -1}},
+     int64[3] ones = {{1, 1, 1}}, float[1, 1, 3] c = {{1, 2, 3}}> {{
+    s = Shape(x)  b = Gather(s, first)  t = Concat<axis = 0>(b, three, three)  u = Reshape(t, all)
+    m = Equal(u, minus)  w = Where(m, ones, u)  REST }}"""
+
+
+def test_the_sizes_of_an_expand_are_said_so_that_inference_follows_the_batch(prove):
+    proof = prove(
+        SPREAD.replace("REST", "e = Expand(c, w)  y = Relu(e)"),
+        ShapeArithmetic(),
+        rewritten=2,
+        batches=(1, 5),
+    )
+    assert proof.node("Expand").outputs[0].shape == ["batch", 3, 3]
+    assert "Where" not in proof.ops
+
+
+def test_a_filled_tensor_with_a_free_batch_is_an_expand(prove):
+    text = SPREAD.replace("REST", "y = ConstantOfShape<value = float[1] {2.5}>(w)")
+    proof = prove(text, ShapeArithmetic(), rewritten=2, batches=(1, 5))
+    assert proof.ops[-1] == "Expand"
+    assert proof.node("Expand").inputs[0].values.tolist() == [[[2.5]]]

@@ -57,3 +57,36 @@ def test_a_constant_index_is_a_reshape_where_it_reads_all(load, count, rewritten
     graph.nodes[1].inputs[1].values = np.arange(count).reshape(count, 1)
     assert IdentityGather()(graph).rewritten == rewritten
     assert graph.nodes[-1].op == ("Reshape" if rewritten else "Gather")
+
+
+GRID = f"""{H} g (float[n, 6] x) => (float[n, 1, 6] y)
+    <int64 zero = {{0}}, int64 one = {{1}}, int64[2] back = {{1, 2}}, int64[1] last = {{-1}},
+     int64[1, 1, 6] columns = {{COLUMNS}}> {{
+    s = Shape<end = 1>(x)  n = Squeeze(s)  r = Range(zero, n, one)  u = Unsqueeze(r, back)
+    m = Max(u, columns)  t = Shape(m)  a = Expand(u, t)  b = Expand(columns, t)
+    c = Unsqueeze(a, last)  d = Unsqueeze(b, last)  i = Concat<axis = -1>(ORDER)
+    y = GatherND(x, i) }}"""
+
+
+def _grid(columns: str = "0, 1, 2, 3, 4, 5", order: str = "c, d") -> str:
+    return GRID.replace("COLUMNS", columns).replace("ORDER", order)
+
+
+def test_a_grid_of_all_places_is_a_reshape(prove):
+    proof = prove(_grid(), IdentityGather(), batches=(1, 3, 8))
+    assert proof.graph.nodes[-1].op == "Reshape"
+    assert proof.graph.nodes[-1].inputs[1].values.tolist() == [0, 1, 6]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _grid(columns="0, 1, 2, 3, 5, 4"),
+        _grid(columns="0, 0, 0, 0, 0, 0"),
+        _grid(order="d, c").replace("float[n, 6] x", "float[6, n] x").replace("end = 1", "start = 1"),
+        _grid().replace("float[n, 6] x", "float[n, 7] x"),
+        _grid().replace("float[n, 6] x", "float[n, 6, 2] x").replace("GatherND", "GatherND<batch_dims = 1>"),
+    ],
+)  # fmt: skip
+def test_other_grids_stay(refusals, text):
+    assert refusals(text, IdentityGather()) == []

@@ -17,6 +17,9 @@ from wpk.plan.container import member_of, write_container
 BATCH = b"\x01" + struct.pack("<q", 0)
 """The size of the only free dimension."""
 
+LARGEST = 2**62
+"""What that dimension may be at most."""
+
 WIDTH = 4
 """Elements of a row."""
 
@@ -143,7 +146,7 @@ class ExecutedPlan:
         return b"".join(
             (
                 *(text("1.0"), text("a test's"), text("sm_90a")),
-                listed([text("batch") + struct.pack("<q", 2)]),
+                listed([text("batch") + struct.pack("<qqq", 2, 1, LARGEST)]),
                 listed([_kernel(count) for count in kernels]),
                 listed(buffers),
                 listed(values),
@@ -162,7 +165,7 @@ def write_members(path: Path, members: Mapping[str, bytes]) -> None:
 
 def sealed(body: bytes, kind: int = 2) -> bytes:
     """A spec: header and body."""
-    return struct.pack("<4sHHQI", b"WPKS", 2, kind, len(body), zlib.crc32(body)) + body
+    return struct.pack("<4sHHQI", b"WPKS", 3, kind, len(body), zlib.crc32(body)) + body
 
 
 def image(parameters: str) -> bytes:

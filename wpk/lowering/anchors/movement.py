@@ -20,6 +20,7 @@ from wpk.lowering.anchors.base import (
     only_view,
 )
 from wpk.lowering.context import Context
+from wpk.lowering.free_axis import free_among
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
@@ -35,8 +36,8 @@ class GatherRule(AnchorRule):
         """See `AnchorRule.shape`."""
         data, index = only_view(inputs[0], "the table"), only_view(inputs[1], "the index")
         axis = int(node.attrs.get("axis", 0)) % len(data.shape)
-        if axis == 0 and data.leading.free:
-            raise RefusedError(f"Gather along the free dimension {data.leading.free!r}")
+        if (free := free_among(data.shape, [axis])) is not None:
+            raise RefusedError(f"Gather along the free dimension {free!r}")
         if axis and index.leading.free:
             raise RefusedError("Gather along an inner axis with a free number of indices")
         shape = (*data.shape[:axis], *index.shape, *data.shape[axis + 1 :])

@@ -18,6 +18,7 @@ from wpk.lowering.anchors.base import (
 )
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
+from wpk.lowering.free_axis import free_among
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
@@ -48,8 +49,8 @@ class NormalisationRule(AnchorRule):
                 f"{node.op} of opset {context.opset}, which flattens its input; only forms of "
                 "opset 13 and newer are carried"
             )
-        if _row_axes(node, len(x.shape))[0] == 0 and x.leading.free:
-            raise RefusedError(f"{node.op} along the free dimension {x.leading.free!r}")
+        if (free := free_among(x.shape, _row_axes(node, len(x.shape)))) is not None:
+            raise RefusedError(f"{node.op} along the free dimension {free!r}")
         return x.shape, x.leading
 
     def lower(

@@ -19,6 +19,7 @@ from wpk.lowering.anchors.base import (
 )
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
+from wpk.lowering.free_axis import free_among
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
@@ -54,8 +55,8 @@ class ReductionRule(AnchorRule):
         if not x.dtype.is_float and not (node.op in _ORDERING and x.dtype in _NARROW):
             raise RefusedError(f"{node.op} of {x.dtype} tensors")
         axes, keep = _axes(node, inputs, len(x.shape), context)
-        if 0 in axes and x.leading.free:
-            raise RefusedError(f"a reduction over the free dimension {x.leading.free!r}")
+        if (free := free_among(x.shape, axes)) is not None:
+            raise RefusedError(f"a reduction over the free dimension {free!r}")
         full = [1 if i in axes else n for i, n in enumerate(x.shape)]
         shape = full if keep else [n for i, n in enumerate(x.shape) if i not in axes]
         leading = x.leading if shape and 0 not in axes else Extent(shape[0] if shape else 1)

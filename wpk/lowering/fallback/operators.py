@@ -1,6 +1,7 @@
 """A call of a group as an operator: a model, and the tensors that go in and out of it."""
 
 import hashlib
+from dataclasses import replace
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -9,7 +10,7 @@ from onnx import numpy_helper
 from wpk.closed_models import element_type_of
 from wpk.graph_passes import called
 from wpk.lowering.fallback.closing import closed_model
-from wpk.lowering.free_axis import leading_extent, sized_extent
+from wpk.lowering.free_axis import extent_of, joined, sized_extent
 from wpk.lowering.partition import element_type
 from wpk.lowering.program import Operator
 from wpk.lowering.refusal import RefusedError
@@ -81,8 +82,12 @@ def _read(state: LoweringState, tensor: gs.Tensor) -> Crossing | None:
 
 def _crossing(state: LoweringState, tensor: gs.Tensor, view: View) -> Crossing:
     is_scalar = tensor.shape is not None and not list(tensor.shape)
-    leading = sized_extent(view.leading, state.free)
-    return Crossing(view.tensor(), leading, view.shape[1:], is_scalar)
+    extents = () if is_scalar else map(extent_of, view.shape)
+    shape = tuple(sized_extent(extent, state.free).expression for extent in extents)
+    inner, strides = joined(view.source, view.shape, view.strides)
+    flat = replace(view, leading=extent_of(inner[0]), shape=inner, strides=strides)
+    leading = sized_extent(flat.leading, state.free)
+    return Crossing(flat.tensor(), leading, flat.shape[1:], shape)
 
 
 def _has_place(state: LoweringState, tensor: gs.Tensor) -> bool:
@@ -95,10 +100,8 @@ def _has_place(state: LoweringState, tensor: gs.Tensor) -> bool:
 
 
 def _home(state: LoweringState, tensor: gs.Tensor) -> View:
-    first, *rest = state.sure_shape(tensor) or (1,)
-    leading = leading_extent(first or 1)
-    shape = (leading.value, *(int(size) for size in rest if size is not None))
-    home = state.memory.alone(tensor.name, element_type(tensor), shape, leading)
+    shape = state.sure_shape(tensor) or (1,)
+    home = state.memory.alone(tensor.name, element_type(tensor), shape, extent_of(shape[0]))
     state.views[tensor.name] = home
     return home
 

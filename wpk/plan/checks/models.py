@@ -64,12 +64,11 @@ def _check_crossing(crossing: Crossing, port: ModelPort, path: str) -> None:
     dtype = crossing.access.tensor.dtype
     if port.dtype not in (dtype, _CONVERTED.get(dtype)):
         raise wrong(path, f"is {dtype}, '{port.name}' of the model {port.dtype}")
-    sizes = () if crossing.is_scalar else crossing.access.sizes
-    extents = () if crossing.is_scalar else crossing.access.extents
     if port.shape is None:
         return
-    fits = len(sizes) == len(port.shape) and all(
-        known is None or known == extent for known, extent in zip(port.shape, extents, strict=True)
+    shape = crossing.shape
+    fits = len(shape) == len(port.shape) and all(
+        known is None or known == extent for known, extent in zip(port.shape, shape, strict=True)
     )
     if not fits:
-        raise wrong(path, f"has shape {sizes}, '{port.name}' of the model {port.shape}")
+        raise wrong(path, f"has shape {shape}, '{port.name}' of the model {port.shape}")

@@ -6,7 +6,7 @@ from math import prod
 
 from wpk.expression import Acc, Operand, leaves
 from wpk.extent import MAX_SIZE, Extent
-from wpk.plan.checks.values import MAX_PADDING, check_extent
+from wpk.plan.checks.values import MAX_PADDING, check_extent, check_shape
 from wpk.plan.fields import MAX_BYTES, within, wrong
 from wpk.problems import Fallback, FieldExpression, Problem, Tensor
 
@@ -55,8 +55,8 @@ def _check_fallback(problem: Fallback, free: Mapping[str, int], path: str) -> No
         field, access = f"{path}, tensor {index}", crossing.access
         _check_sizes(access.axes, False, free, field)
         _check_tensor(access.tensor, len(access.axes), field)
-        if crossing.is_scalar and access.sizes != (1,):
-            raise wrong(field, f"is a scalar over {access.sizes}")
+        names, elements = crossing.leading.names, prod(access.sizes)
+        check_shape(crossing.shape, elements, names, free, f"{field}.shape")
     for index, crossing in enumerate(problem.results):
         tensor, sizes = crossing.access.tensor, crossing.access.sizes
         if tensor.strides != row_major(sizes) or tensor.padding:

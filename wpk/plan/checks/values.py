@@ -1,14 +1,17 @@
 """What must hold of a plan's values: each lies in its buffer, in a layout that is free of overlaps."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
-from wpk.dims import evaluate
+from wpk.dims import DimExpr, DimNode, DimOperation, evaluate, names_of
 from wpk.extent import MAX_SIZE, Extent
 from wpk.lowering.program import Value
-from wpk.plan.fields import MAX_BYTES, within, wrong
+from wpk.plan.fields import MAX_BYTES, at, within, wrong
 from wpk.plan.plan import Plan
 from wpk.plan.regions import Region, region
+
+MAX_NAMES = 8
+"""Free dimensions that decide one size together."""
 
 MAX_PADDING = 2**20
 """Elements behind a row; lowering pads to 16 bytes."""
@@ -24,12 +27,25 @@ def check_extent(free: Mapping[str, int], extent: Extent, path: str) -> None:
     within(f"{path}.factor", extent.factor, 1, MAX_BYTES)
     if extent.free is None:
         return
-    if extent.free not in free:
-        raise wrong(f"{path}.free", f"no dimension is called {extent.free!r}")
-    if extent.value != extent.factor * free[extent.free]:
-        raise wrong(
-            path, f"{extent.value} is not {extent.factor} x {free[extent.free]} ({extent.free})"
-        )
+    within(f"{path}.free, names", len(extent.names), 1, MAX_NAMES)
+    for name in extent.names:
+        if name not in free:
+            raise wrong(f"{path}.free", f"no dimension is called {name!r}")
+    if not _is_product(extent.free):
+        raise wrong(f"{path}.free", "is more than a product of free dimensions")
+    size = evaluate(extent.free, free)
+    if extent.value != extent.factor * size:
+        words = ", ".join(extent.names)
+        raise wrong(path, f"{extent.value} is not {extent.factor} x {size} ({words})")
+
+
+def _is_product(expression: DimExpr, numbers: bool = False) -> bool:
+    """Tell whether an expression multiplies names, and maybe numbers, and does nothing else."""
+    if isinstance(expression, DimNode):
+        factors = (expression.left, expression.right)
+        multiplies = expression.operation is DimOperation.PROD
+        return multiplies and all(_is_product(each, numbers) for each in factors)
+    return isinstance(expression, str) or numbers
 
 
 def check_values(plan: Plan, dims: Mapping[str, int]) -> dict[str, Region]:
@@ -69,19 +85,41 @@ def _check_value(plan: Plan, value: Value, dims: Mapping[str, int], path: str) -
     end = value.offset + (last + 1 + value.padding) * value.dtype.bytes
     if end > size:
         raise wrong(path, f"ends at byte {end} of buffer '{value.buffer}', which has {size}")
-    _check_logical(plan, value, f"{path}.logical_shape")
+    names, field = value.leading.names, f"{path}.logical_shape"
+    check_shape(value.logical_shape, prod(extents), names, dims, field)
     found = region(value.offset, value.dtype.bytes, extents, value.strides, value.padding)
     if found is None:
         raise wrong(f"{path}.strides", f"{value.strides} let elements of {extents} overlap")
     return found
 
 
-def _check_logical(plan: Plan, value: Value, path: str) -> None:
-    """The shape that the caller sees has as many elements, and the free dimension in front."""
-    for size in value.logical_shape:
+def check_shape(
+    shape: Sequence[DimExpr],
+    elements: int,
+    names: Sequence[str],
+    dims: Mapping[str, int],
+    path: str,
+) -> None:
+    """Check that a tensor's shape as ONNX has it holds as many elements as its memory.
+
+    Args:
+        shape: The tensor's.
+        elements: In memory.
+        names: Free dimensions that decide their number, each as often as it is multiplied with.
+        dims: Values of the free dimensions.
+        path: The field.
+
+    Raises:
+        PlanError: Naming the field.
+    """
+    sizes = [at(path, size, dims) for size in shape]
+    for size in sizes:
         within(path, size, 1, MAX_SIZE)
-    if prod(value.logical_shape) != prod(value.shape):
-        raise wrong(path, f"{value.logical_shape} is not as large as {value.shape}")
-    free = value.leading.free
-    if free is not None and (not value.logical_shape or value.logical_shape[0] % plan.free[free]):
-        raise wrong(path, f"{value.logical_shape} does not begin with {free!r}")
+    decided = sorted(name for size in shape for name in names_of(size))
+    if decided != sorted(names):
+        by = ", ".join(names) or "nothing"
+        raise wrong(path, f"is decided by {', '.join(decided) or 'nothing'}, its memory by {by}")
+    if not all(_is_product(size, numbers=True) for size in shape):
+        raise wrong(path, "is more than products of free dimensions and numbers")
+    if prod(sizes) != elements:
+        raise wrong(path, f"{tuple(sizes)} is not as large as {elements} elements")

@@ -32,6 +32,11 @@ def check_plan(plan: Plan) -> None:
         raise wrong("plan.arch", f"{plan.arch!r} is no architecture")
     for name, size in plan.free.items():
         within(f"plan.free.{name}", size, 1, MAX_SIZE)
+    for name, (smallest, largest) in plan.limits.items():
+        if name not in plan.free:
+            raise wrong(f"plan.limits.{name}", "no free dimension is called so")
+        within(f"plan.limits.{name}", largest, plan.free[name], MAX_SIZE)
+        within(f"plan.limits.{name}", smallest, 1, plan.free[name])
     _check_names(plan)
     check_measurements(plan)
     for index, step in enumerate(plan.steps):
@@ -50,6 +55,8 @@ def check_sizes(plan: Plan, dims: Mapping[str, int]) -> None:
     Raises:
         PlanError: Naming the field.
     """
+    for name, (smallest, largest) in plan.limits.items():
+        within(f"plan.free.{name}", dims[name], smallest, largest)
     try:
         for name, buffer in plan.buffers.items():
             within(f"plan.buffers.{name}.bytes", evaluate(buffer.bytes, dims), 0, MAX_BYTES)
@@ -102,11 +109,8 @@ def _check_port(plan: Plan, port: Port, path: str) -> None:
     if value.dtype is not port.dtype:
         raise wrong(f"{path}.dtype", f"{port.dtype}, its value has {value.dtype}")
     sizes = tuple(at(f"{path}.shape", size, plan.free) for size in port.shape)
-    if sizes != value.logical_shape:
+    if port.shape != value.logical_shape:
         raise wrong(f"{path}.shape", f"{sizes}, its value has {value.logical_shape}")
-    for size in port.shape[1:]:
-        if not isinstance(size, int):
-            raise wrong(f"{path}.shape", "only the leading dimension may be free")
 
 
 def _digest(path: str, digest: str) -> None:

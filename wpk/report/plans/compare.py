@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from wpk.errors import EngineError
 from wpk.plan import EngineMeasurement, Plan, Ratio, Step, library_images
-from wpk.problems.signs import TIMES
 from wpk.report.plans.words import schedule_words
+from wpk.shape_ranges import range_words
 
 MEASURED, ESTIMATED = "measured", "estimated"
 
@@ -250,7 +250,7 @@ def _traits(plan: Plan) -> list[tuple[str, str]]:
     """What a plan says of itself, in words."""
     origin = plan.provenance
     libraries = {f"{image.library} {image.version}" for image in library_images(plan)}
-    shapes = [f"{n}:{TIMES.join(map(str, shape))}" for n, shape in sorted(origin.shapes.items())]
+    shapes = [f"{n}:{range_words(given)}" for n, given in sorted(origin.shapes.items())]
     compilers = {kernel.compiler for kernel in plan.kernels.values()}
     return [
         ("wpk", plan.wpk),

@@ -17,6 +17,7 @@ from wpk.report.plans.memory import memory_of
 from wpk.report.plans.precision import precision_of
 from wpk.report.plans.tracing import producers_of, trace_nodes
 from wpk.report.plans.words import schedule_words
+from wpk.shape_ranges import range_words
 
 
 def gather(subject: Plan | PlanBundle) -> ReportFacts:
@@ -35,7 +36,7 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         target=plan.target,
         arch=plan.arch,
         compilers=tuple(sorted({kernel.compiler for kernel in plan.kernels.values()})),
-        shapes={name: TIMES.join(map(str, shape)) for name, shape in origin.shapes.items()},
+        shapes={name: range_words(given) for name, given in origin.shapes.items()},
         free=plan.free,
         skipped_passes=origin.skipped_passes,
         inputs=tuple(map(_port, plan.inputs)),

@@ -182,9 +182,9 @@ FAULTS = (
     BrokenPass(
         "an index that permutes is taken for the identity",
         "identity-gather",
-        "movement.identity_gather",
-        "(array.reshape(-1) == np.arange(array.size)).all()",
-        "(np.sort(array.reshape(-1)) == np.arange(array.size)).all()",
+        "movement.counting",
+        "(numbers.reshape(-1) != start + np.array(steps, np.int64) @ places).any()",
+        "(numbers.reshape(-1) != start + np.array(steps, np.int64) @ places).all()",
         _PICKED,
     ),
 )
