@@ -44,6 +44,7 @@ from wpk.graph_passes.fusion.hoist import HoistOverViews
 from wpk.graph_passes.fusion.split import SplitBeforeViews
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
+from wpk.graph_passes.movement.batch_picks import BatchPicks
 from wpk.graph_passes.movement.block_movement import BlockMovement
 from wpk.graph_passes.movement.expand_behind_gather import ExpandBehindGather
 from wpk.graph_passes.movement.grid_gather import GridGather
@@ -124,6 +125,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         IdentityGather(),
         ExpandBehindGather(),
         GridGather(),
+        BatchPicks(),
         RankedValues(),
         WholeIndices(),
         TileViews(),

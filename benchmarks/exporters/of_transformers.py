@@ -324,12 +324,14 @@ def _rows() -> list[tuple[str, str, Any, tuple[Given, ...]]]:
 def _others() -> list[tuple[str, str, Any, tuple[Given, ...]]]:
     pairs = ("input_ids", "pixel_values", "attention_mask")
     clip = partial(_module, "CLIPModel", _CLIP, pairs, "logits_per_image,text_embeds")
+    embeddings = partial(_module, "CLIPModel", _CLIP, pairs, "text_embeds,image_embeds")
     siglip = partial(_module, "SiglipModel", _SIGLIP, pairs, "logits_per_image,text_embeds")
     heard = ("input_features", "decoder_input_ids")
     whisper = partial(_module, "WhisperForConditionalGeneration", _WHISPER, heard, _LOGITS)
     return [
-        ("clip", "encoder", clip, (_TOKENS, _IMAGE, _MASK)),
-        ("siglip", "encoder", siglip, (_TOKENS, _IMAGE, _MASK)),
+        ("clip", "matching", clip, (_TOKENS, _IMAGE, _MASK)),
+        ("clip_embeddings", "encoder", embeddings, (_TOKENS, _IMAGE, _MASK)),
+        ("siglip", "matching", siglip, (_TOKENS, _IMAGE, _MASK)),
         ("whisper", "speech", whisper, (_MELS, _TARGET)),
         ("detr", "detection", _detr, (_IMAGE,)),
         ("llama_cached", "decoder", _cached_llama, _cache_inputs()),
