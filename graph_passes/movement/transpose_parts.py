@@ -3,7 +3,8 @@
     Transpose(x, perm)  ->  Transpose(Transpose(x, first), rest)
 
 Axes that stay side by side count as one, and those of one element not at all; a kernel walks five. The
-first step moves one block of axes, so that it has at most four. Windows that are cut out of images or
+first step moves one block of axes, so that it has at most four. No operator takes such a Transpose inside
+(`wpk.graph_passes.fusion.absorb`). Windows that are cut out of images or
 videos need this: transformers with shifted windows, and grids of attention.
 """
 
@@ -15,9 +16,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import Dims, dims
 from wpk.graph_passes.movement.reshape_chains import permutation
-
-MOST_AXES = 5
-"""Of an element-wise kernel (`wpk.problems.Elementwise`)."""
+from wpk.graph_passes.movement.views import MOST_AXES
 
 
 class _Steps(NamedTuple):

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from wpk.graph_passes.movement.transpose_parts import MOST_AXES, TransposeParts
+from wpk.graph_passes.movement.transpose_parts import TransposeParts
+from wpk.graph_passes.movement.views import MOST_AXES
 
 H = '<ir_version: 8, opset_import: ["" : 18]>'
 
