@@ -38,7 +38,7 @@ _KEPT = """
     hf_vit_classifier.dynamo.batch       hf_swin.script.fixed
     hf_convnext.dynamo.batch             hf_clip.script.fixed
     hf_clip.dynamo.batch                 hf_clip_embeddings.dynamo.batch
-    hf_clip_embeddings.script.batch      hf_whisper.script.fixed
+    hf_clip_embeddings.script.batch      hf_whisper.dynamo.batch
     hf_whisper.dynamo.fixed              hf_wav2vec2.script.fixed
     hf_wav2vec2_ctc.dynamo.batch         hf_detr.script.fixed
     hf_yolos.dynamo.fixed                hf_segformer.script.batch
