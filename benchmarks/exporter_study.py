@@ -44,6 +44,13 @@ def main() -> int:
     parser.add_argument("--archive", type=Path, default=store.ARCHIVE)
     parser.add_argument("--only", default="*", metavar="GLOB")
     parser.add_argument("--seed", type=int, default=0, help="of weights and inputs")
+    parser.add_argument(
+        "--finalists",
+        type=int,
+        default=8,
+        metavar="N",
+        help="schedules of a problem to compile; 8 is what wpk compiles, 1 is faster",
+    )
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE.json")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -102,7 +109,7 @@ def _judged(name: str, options: argparse.Namespace) -> Record:
     _, facts = store.read(name, archive=options.archive)
     record: Record = {"family": facts.family, "kind": facts.kind, "nodes": 0, "kernels": 0, "fallback": []}
     child = subprocess.Popen(
-        [*command, "--seed", str(options.seed)],
+        [*command, "--seed", str(options.seed), "--finalists", str(options.finalists)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -127,7 +134,9 @@ def _judge_here(options: argparse.Namespace) -> int:
     from exporters.judging import judge
 
     with tempfile.TemporaryDirectory() as folder:
-        record = judge(options.here, options.archive, Path(folder), options.seed)
+        record = judge(
+            options.here, options.archive, Path(folder), options.seed, options.finalists
+        )
     print(json.dumps(record))
     return 0
 

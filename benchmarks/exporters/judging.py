@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
@@ -19,6 +22,8 @@ from exporters.inputs import draw_arrays
 from wpk.errors import VerificationError, WpkError
 from wpk.plan.plan import Plan
 from wpk.problems import Fallback
+from wpk.search.models import FINALISTS, model_search
+from wpk.search.models.static_search import Shortlists
 
 Outputs = list[NDArray[Any]]
 
@@ -38,8 +43,17 @@ INPUT_SEED = 1000
 Record = dict[str, Any]
 
 
-def judge(name: str, archive: Path, folder: Path, seed: int = 0) -> Record:
+def judge(
+    name: str, archive: Path, folder: Path, seed: int = 0, finalists: int = FINALISTS
+) -> Record:
     """Optimize a graph, execute its engine, and return what became of it.
+
+    Args:
+        name: Of the graph.
+        archive: What holds it.
+        folder: Where its model and plan are written.
+        seed: Of weights and inputs.
+        finalists: Schedules of a problem that are compiled, of which the best is chosen.
 
     The record's ``outcome`` is ``right``, ``wrong``, ``refused`` (with ``why``), ``alarm`` (wpk's own
     checks stopped it) or ``crashed``.
@@ -48,8 +62,10 @@ def judge(name: str, archive: Path, folder: Path, seed: int = 0) -> Record:
     path, began = folder / "model.onnx", time.monotonic()
     onnx.save(model, path)
     record: Record = {"family": facts.family, "kind": facts.kind, "nodes": len(model.graph.node)}
+    record["finalists"] = finalists
     try:
-        bundle = wpk.optimize(path, folder / "model.plan", target="h200", search="static")
+        with _compiling(finalists):
+            bundle = wpk.optimize(path, folder / "model.plan", target="h200", search="static")
     except VerificationError as error:
         return record | {"outcome": "alarm", "why": error.what}
     except WpkError as error:
@@ -57,6 +73,16 @@ def judge(name: str, archive: Path, folder: Path, seed: int = 0) -> Record:
         return record | {"outcome": "crashed" if crashed else "refused", "why": error.what}
     record |= _told(bundle.plan) | {"optimize_seconds": round(time.monotonic() - began, 1)}
     return record | _compared(model, facts, folder / "model.plan", seed)
+
+
+@contextmanager
+def _compiling(finalists: int) -> Iterator[None]:
+    """Let a search compile so many schedules of each problem, and others only if they fail."""
+    with (
+        patch.object(model_search, "FINALISTS", finalists),
+        patch.object(Shortlists.finalists, "__defaults__", (0, finalists)),
+    ):
+        yield
 
 
 def _told(plan: Plan) -> Record:

@@ -95,7 +95,7 @@ def test_masks_end_each_sentence_at_a_place_of_its_own() -> None:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_an_engine_is_right(name: str, tmp_path: Path) -> None:
-    record = judging.judge(name, store.ARCHIVE, tmp_path, seed=3)
+    record = judging.judge(name, store.ARCHIVE, tmp_path, seed=3, finalists=1)
     assert record["outcome"] == "right", record
     assert record["error"] <= record["allowed"] == judging.ALLOWED
     assert bool(record["fallback"]) == (name == "rnn_bag.script.fixed")
@@ -109,7 +109,7 @@ def test_a_wrong_engine_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         return {name: array + array.dtype.type(1) for name, array in found.items()}
 
     monkeypatch.setattr(judging.wpk.engine.Engine, "run", wrong)
-    record = judging.judge("sk_perceptron.sklearn.batch", store.ARCHIVE, tmp_path)
+    record = judging.judge("sk_perceptron.sklearn.batch", store.ARCHIVE, tmp_path, finalists=1)
     assert record["outcome"] in ("wrong", "alarm")
 
 
