@@ -56,6 +56,7 @@ from wpk.graph_passes.movement.reshapes_around import ReshapesAround
 from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.transpose_parts import TransposeParts
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
+from wpk.graph_passes.movement.turned_splits import TurnedSplits
 from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
@@ -146,6 +147,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         PadIntoWindow(),
         ScaleIntoProjection(),
         ScaleBehindProduct(),
+        TurnedSplits(),
         BatchInFront(),  # after the scales, which a transpose would part from their products
         ScaleThroughBias(),
         MatMulToGemm(),

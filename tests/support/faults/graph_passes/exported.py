@@ -17,7 +17,19 @@ _TURNED_PICKS = f"""{_H} g (float[n, 3, 4] x) => (float[2, n] y) <int64[2, 2] i 
     s = Sigmoid(x)  t = Transpose<perm = [1, 2, 0]>(s)  y = GatherND(t, i) }}"""
 _LOG_SUM = f"""{_H} g (float[3, 6] x) => (float[3, 1] y) <int64[1] a = {{1}}> {{ y = ReduceLogSumExp(x, a) }}"""
 
+_PARTED = f"""{_H} g (float[n, 4, 4] x) => (float[n, 2, 4] y) {{
+    t = Transpose<perm = [1, 0, 2]>(x)  a, b = Split<axis = 0, num_outputs = 2>(t)
+    d = Sub(a, b)  y = Transpose<perm = [1, 0, 2]>(d) }}"""
+
 FAULTS = (
+    BrokenPass(
+        "parts of what is turned are given out backwards",
+        "turned-splits",
+        "movement.turned_splits",
+        "zip(old, parts, strict=True)",
+        "zip(old, parts[::-1], strict=True)",
+        _PARTED,
+    ),
     BrokenPass(
         "the second step of a transpose starts over",
         "transpose-parts",
