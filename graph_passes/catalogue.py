@@ -44,6 +44,7 @@ from wpk.graph_passes.fusion.hoist import HoistOverViews
 from wpk.graph_passes.fusion.split import SplitBeforeViews
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
+from wpk.graph_passes.movement.batch_picks import BatchPicks
 from wpk.graph_passes.movement.block_movement import BlockMovement
 from wpk.graph_passes.movement.expand_behind_gather import ExpandBehindGather
 from wpk.graph_passes.movement.grid_gather import GridGather
@@ -51,8 +52,11 @@ from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
+from wpk.graph_passes.movement.reshapes_around import ReshapesAround
 from wpk.graph_passes.movement.tile_views import TileViews
+from wpk.graph_passes.movement.transpose_parts import TransposeParts
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
+from wpk.graph_passes.movement.turned_splits import TurnedSplits
 from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
@@ -91,6 +95,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
         [RecurrentOperators()],
         [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
         [ChannelsLast()],
+        [TransposeParts()],
     ]
 
 
@@ -121,11 +126,13 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         IdentityGather(),
         ExpandBehindGather(),
         GridGather(),
+        BatchPicks(),
         RankedValues(),
         WholeIndices(),
         TileViews(),
         TriangleMask(),
         ReshapeChains(),
+        ReshapesAround(),
         CommonSubexpressions(),
         RecognizeGelu(),
         RecognizeLayerNorm(),
@@ -140,6 +147,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         PadIntoWindow(),
         ScaleIntoProjection(),
         ScaleBehindProduct(),
+        TurnedSplits(),
         BatchInFront(),  # after the scales, which a transpose would part from their products
         ScaleThroughBias(),
         MatMulToGemm(),

@@ -31,6 +31,7 @@ FLOORS = [
         "free_shapes",
         "kernel_source",
         "launch",
+        "learning_functions",
         "model_checks",
         "operators",
         "options",

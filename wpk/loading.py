@@ -16,6 +16,7 @@ from onnx import inliner
 from wpk.errors import GraphError, UnsupportedError, WpkError
 from wpk.file_kinds import FileKind, kind_of_file
 from wpk.free_shapes import bind_shapes
+from wpk.learning_functions import is_written, write_functions
 from wpk.model_checks import check_shapes, check_types
 
 OLDEST_OPSET = 11
@@ -79,8 +80,8 @@ def _in_words(path: Path) -> Iterator[None]:
 
 def _checked_model(path: Path) -> onnx.ModelProto:
     skeleton = _parse(path)
-    _check_opset(path, skeleton)
-    _check_operators(skeleton)
+    opset = _checked_opset(path, skeleton)
+    written = _check_operators(skeleton, opset)
     try:
         onnx.checker.check_model(str(path))
         onnx.load_external_data_for_model(skeleton, str(path.parent.resolve()))
@@ -95,6 +96,8 @@ def _checked_model(path: Path) -> onnx.ModelProto:
             f"{len(skeleton.graph.output)} outputs",
             fix="export the model again; there is nothing to optimize in this file",
         )
+    if written:
+        write_functions(skeleton, opset)
     return inliner.inline_local_functions(skeleton) if skeleton.functions else skeleton
 
 
@@ -137,7 +140,7 @@ def _refuse_others(path: Path) -> None:
         )
 
 
-def _check_opset(path: Path, model: onnx.ModelProto) -> None:
+def _checked_opset(path: Path, model: onnx.ModelProto) -> int:
     newest = onnx.defs.onnx_opset_version()
     versions = [o.version for o in model.opset_import if o.domain in _DEFAULT_DOMAINS]
     seen = versions[0] if versions else None
@@ -148,19 +151,23 @@ def _check_opset(path: Path, model: onnx.ModelProto) -> None:
             if seen is None or seen < OLDEST_OPSET
             else "install a newer onnx package, or export with an older opset_version",
         )
+    return int(seen)
 
 
-def _check_operators(model: onnx.ModelProto) -> None:
-    versions = {o.domain: o.version for o in model.opset_import}
+def _check_operators(model: onnx.ModelProto, opset: int) -> bool:
+    """Check that ONNX defines all operators; return whether some are to be written by its own."""
     functions = {(f.domain, f.name) for f in model.functions}
-    unknown = []
+    unknown, written = [], False
     bodies = [model.graph.node, *(f.node for f in model.functions)]
     for node in (n for body in bodies for n in _walk(body)):
         if (node.domain, node.op_type) in functions:
             continue
+        if is_written(node, opset):
+            written = True
+            continue
         if node.domain not in _DEFAULT_DOMAINS:
             why = f"domain '{node.domain}' is not ONNX's"
-        elif not _is_defined(node.op_type, versions.get("", versions.get("ai.onnx", 0))):
+        elif not _is_defined(node.op_type, opset):
             why = "not in the model's opset"
         else:
             continue
@@ -171,6 +178,7 @@ def _check_operators(model: onnx.ModelProto) -> None:
             + "\n    ".join(unknown),
             fix="export the model with standard ONNX operators only",
         )
+    return written
 
 
 def _is_defined(operator: str, version: int) -> bool:

@@ -5,6 +5,7 @@
     LRN(x)               ->  x / (bias + alpha * mean of x^2 over neighbouring channels)^beta
     LpPool(x)            ->  (sum of |x|^p over a window)^(1/p), by AveragePool
     GlobalLpPool(x)      ->  the same by a reduction
+    ReduceLogSumExp(x)   ->  log(sum of exp(x - m)) + m, m = ReduceMax(x), 0 in place of infinity
 
 ONNX has no function body for these (`function_bodies`), whose forms here are few nodes that later passes fuse.
 """
@@ -17,6 +18,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import Dims, is_float, rank
+from wpk.graph_passes.core.reductions import reduced_axes
 
 _LRN_ALPHA = float(np.float32(1e-4))  # the default, as ONNX holds it
 _POOLING = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
@@ -26,7 +28,7 @@ class DefinedForms(Rule[gs.Node]):
     """Replace each by its definition."""
 
     name = "defined-forms"
-    ops: ClassVar = ("Hardmax", "LpNormalization", "LRN", "LpPool", "GlobalLpPool")
+    ops: ClassVar = ("Hardmax", "LpNormalization", "LRN", "LpPool", "GlobalLpPool", "ReduceLogSumExp")
 
     def match(self, graph: gs.Graph, node: gs.Node) -> gs.Node | Refusal:
         """Match floating point tensors of a known rank."""
@@ -45,6 +47,8 @@ def _why_not(node: gs.Node) -> str | None:
     for tensor in (x, node.outputs[0]):
         if rank(tensor) is None:
             return f"the rank of '{tensor.name}' is not known"
+    if node.op == "ReduceLogSumExp" and not reduced_axes(node):
+        return "its axes are not known, or none"
     if node.op == "LpPool" and node.attrs.get("ceil_mode", 0):
         return "windows that are cut off are averaged over what is left of them"
     if node.op == "LRN" and not all(isinstance(n, int) for n in list(x.shape)[1:]):
@@ -81,10 +85,14 @@ class _Writer:
         return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))
 
     def reduced(self, op: str, x: gs.Tensor, axes: list[int]) -> gs.Tensor:
-        """Reduce axes, which stay with size 1; before opset 18 the axes are an attribute."""
+        """Reduce axes, which stay with size 1."""
         inside = [axis % len(self.shape) for axis in axes]
         shape: Dims = [1 if i in inside else n for i, n in enumerate(self.shape)]
-        if self.editor.graph.opset < 18:
+        return self.along(op, x, axes, shape, 13 if op == "ReduceSum" else 18)
+
+    def along(self, op: str, x: gs.Tensor, axes: list[int], shape: Dims, since: int) -> gs.Tensor:
+        """Add a node whose axes are an input since an opset, and an attribute before."""
+        if self.editor.graph.opset < since:
             return self.add(op, x, shape=shape, axes=axes)
         return self.add(op, x, self.ints(axes), shape=shape)
 
@@ -159,10 +167,25 @@ def _global_lp_pool(to: _Writer) -> gs.Tensor:
     return to.power(total, 1.0 / p, list(total.shape))
 
 
+def _log_sum_exp(to: _Writer) -> gs.Tensor:
+    axes = reduced_axes(to.node) or []
+    largest = to.reduced("ReduceMax", to.x, axes)
+    kept = list(largest.shape)
+    infinite = to.editor.add("IsInf", [largest], like=largest)
+    infinite.dtype = np.dtype(np.bool_)
+    finite = to.add("Where", infinite, to.number(0.0), largest, shape=kept)
+    total = to.reduced("ReduceSum", to.add("Exp", to.add("Sub", to.x, finite)), axes)
+    result = to.add("Add", to.add("Log", total, shape=kept), finite, shape=kept)
+    if to.node.attrs.get("keepdims", 1):
+        return result
+    return to.along("Squeeze", result, axes, list(to.node.outputs[0].shape), 13)
+
+
 _FORMS: dict[str, Callable[[_Writer], gs.Tensor]] = {
     "Hardmax": _hardmax,
     "LpNormalization": _lp_normalization,
     "LRN": _lrn,
     "LpPool": _lp_pool,
     "GlobalLpPool": _global_lp_pool,
+    "ReduceLogSumExp": _log_sum_exp,
 }

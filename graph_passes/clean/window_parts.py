@@ -47,8 +47,6 @@ def _why_not(node: gs.Node) -> str | None:
         return None
     if node.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         return "it computes how much it pads"
-    if static_shape(x) is None:
-        return f"the batch of '{x.name}' is free"
     return None if static_shape(node.inputs[1]) else "the shape of its weights is not known"
 
 
@@ -76,13 +74,14 @@ class _Parts:
         _, filters, deep, high, wide = self.behind
         weights = self.node.inputs[1]
         _, part, taps, *window = static_shape(weights) or []
-        image: Dims = [batch * deep, channels * taps, height, width]
+        count = batch * deep if isinstance(batch, int) else None  # of images
+        image: Dims = [count, channels * taps, height, width]
         images = self._reshaped(self._slices(taps), image)
         turned = self._transposed(weights, [0, 2, 1, 3, 4])
         filters_of_images = self._reshaped(turned, [filters, taps * part, *window])
         inputs = [images, filters_of_images, *([b] if (b := given(self.node, 2)) else [])]
         attributes = self._attributes((1, 2)) | {"group": self.node.attrs.get("group", 1)}
-        shape: Dims = [batch * deep, filters, high, wide]
+        shape: Dims = [count, filters, high, wide]
         flat = self._add("Conv", inputs, shape, **attributes)
         apart = self._reshaped(flat, [batch, deep, filters, high, wide])
         return self._transposed(apart, [0, 2, 1, 3, 4])
@@ -133,7 +132,7 @@ class _Parts:
         return self._add(self.node.op, [x], shape, **self._attributes(axes))
 
     def _reshaped(self, x: gs.Tensor, shape: Dims) -> gs.Tensor:
-        sizes = [n if isinstance(n, int) else 0 for n in shape]
+        sizes = [n if isinstance(n, int) else -1 for n in shape]  # a free batch, or its product
         return self._add("Reshape", [x, self._ints(sizes)], shape, like=x)
 
     def _transposed(self, x: gs.Tensor, perm: list[int]) -> gs.Tensor:

@@ -71,6 +71,8 @@ def _chain_before(
             f"'{tensor.name}' cannot be read in place from '{source.name}': "
             "a dimension would have no single stride"
         )
+    if (reason := described.why_too_many()) is not None:
+        return cast, reason
     wanted = is_op(node, *_READ_IN_PLACE) or described.moves() or bool(cast)
     return ([*views, *cast] if wanted else []), None
 
@@ -89,12 +91,12 @@ def _absorb_outputs(clusters: Clusters) -> None:
         described = trace(cluster.output, chain)
         if described is None or not described.moves():
             continue
+        reason = described.why_too_many()
         if not described.writes_strided():
-            clusters.refuse(
-                chain[0],
-                f"'{chain[-1].outputs[0].name}' cannot be written in place: "
-                "a dimension would have no single stride",
-            )
+            name = chain[-1].outputs[0].name
+            reason = f"'{name}' cannot be written in place: a dimension would have no single stride"
+        if reason is not None:
+            clusters.refuse(chain[0], reason)
             continue
         clusters.extend(cluster, chain)
 

@@ -3,6 +3,7 @@
     MatMul(Transpose(x), w)       ->  Transpose(MatMul(x, w))         the last dimension stays last
     f(Transpose(x), c)            ->  Transpose(f(x, c))              f element-wise or on last rows
     Gather(Transpose(x), number)  ->  Transpose(Gather(x, number))
+    GatherND(Transpose(x), i)     ->  Transpose(Gather(Reshape(x), i'))   i constant
     Concat, Slice, ReduceSum …    ->  the same                        along dimensions but the first
     Reshape(Transpose(x))         ->  Transpose(Reshape(Transpose(Reshape(x))))
 
@@ -18,7 +19,12 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.kinds import ROWS, SOFTMAX, is_elementwise
 from wpk.graph_passes.core.query import REDUCTIONS, Dims, dims, is_op, same_dims
-from wpk.graph_passes.movement.behind_joins import behind_concat, behind_reduction, behind_slice
+from wpk.graph_passes.movement.behind_joins import (
+    behind_concat,
+    behind_picks,
+    behind_reduction,
+    behind_slice,
+)
 from wpk.graph_passes.movement.reshape_chains import MANY, RESHAPES, sizes_of
 from wpk.graph_passes.movement.turns import Swap, Turn, turn_of
 
@@ -37,6 +43,8 @@ class BatchInFront(Rule[Swap]):
             return _behind_product(node, turn)
         if is_op(node, "Gather"):
             return _behind_gather(node, turn)
+        if is_op(node, "GatherND"):
+            return behind_picks(node, turn)
         if is_op(node, "Concat"):
             return behind_concat(node, turn)
         if is_op(node, "Slice"):

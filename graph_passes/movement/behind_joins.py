@@ -1,10 +1,10 @@
-"""Joins, cuts and reductions behind a Transpose that takes the first dimension away."""
+"""Joins, cuts, picks and reductions behind a Transpose that takes the first dimension away."""
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor
-from wpk.graph_passes.core.query import Dims, dims, given, integers
+from wpk.graph_passes.core.query import Dims, dims, given, integers, values
 from wpk.graph_passes.core.reductions import reduced_axes
 from wpk.graph_passes.movement.turns import Swap, Turn, turn_of
 
@@ -41,6 +41,34 @@ def behind_slice(node: gs.Node, turn: Turn) -> Swap | None:
         return editor.add("Slice", others, like=node.outputs[0], shape=shape)
 
     return Swap(node.outputs[0], make, turn.perm)
+
+
+def behind_picks(node: gs.Node, turn: Turn) -> Swap | None:
+    """Match a GatherND of constant places along neighbouring dimensions: there they are one, and it is a Gather."""
+    index, source, output = values(node.inputs[1]), dims(turn.source) or [], node.outputs[0]
+    if index is None or index.size == 0 or int(node.attrs.get("batch_dims", 0)):
+        return None
+    count, first = index.shape[-1], turn.perm[0]
+    sizes = [size for size in source[first : first + count] if isinstance(size, int)]
+    known = all(isinstance(size, int) for size in source[1:]) and len(sizes) == count
+    if not known or turn.perm[:count] != list(range(first, first + count)):
+        return None
+    inside = np.moveaxis(np.where(index < 0, index + np.array(sizes), index), -1, 0)
+    places = np.ravel_multi_index(tuple(inside), sizes)
+    joined: Dims = [*source[:first], int(np.prod(sizes)), *source[first + count :]]
+    picked: Dims = [*source[:first], *places.shape, *source[first + count :]]
+    grown = places.ndim - count
+    rest = [axis + grown * (axis > first) for axis in turn.perm[count:]]
+
+    def make(editor: GraphEditor) -> gs.Tensor:
+        target = np.array([0, *(int(size or 0) for size in joined[1:])], np.int64)
+        sizes = editor.constant(f"{node.name}_sizes", target)
+        flat = editor.add("Reshape", [turn.source, sizes], like=output, shape=joined)
+        where = editor.constant(f"{node.name}_places", places)
+        attrs = {"axis": first}
+        return editor.add("Gather", [flat, where], like=output, shape=picked, attrs=attrs)
+
+    return Swap(output, make, [*range(first, first + places.ndim), *rest])
 
 
 def behind_reduction(node: gs.Node, turn: Turn) -> Swap | None:

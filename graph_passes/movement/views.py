@@ -23,6 +23,9 @@ from wpk.graph_passes.core.query import Dims, dims, is_op, producer
 
 Dim = int | str | None
 
+MOST_AXES = 5
+"""That a kernel walks (`wpk.problems.Elementwise`): what moves more blocks of elements takes two copies."""
+
 
 @dataclass(frozen=True)
 class Factor:
@@ -64,6 +67,11 @@ class Views:
     def moves(self) -> bool:
         """Tell whether elements change their order in memory."""
         return len(self.blocks()) > 1
+
+    def why_too_many(self) -> str | None:
+        """Say why no kernel reads or writes all of it in place, whatever the strides."""
+        count = len(self.blocks())
+        return f"{count} blocks change places, kernels have {MOST_AXES} axes" if count > MOST_AXES else None
 
     def reads_strided(self) -> bool:
         """Tell whether each target dimension has one stride in the source."""

@@ -40,6 +40,7 @@ MODELS = {
     "of everything": "(float[7] t) => (int64 y) { y = ArgMax<keepdims=0>(t) }",
     "the largest": "(float[N,4,9] t) => (float[N,4,3] v, int64[N,4,3] y) <int64[1] k = {3}> "
     "{ v, y = TopK(t, k) }",
+    "places alone": "(float[N,4,9] t) => (int64[N,4,3] y) <int64[1] k = {3}> { v, y = TopK(t, k) }",
     "values alone": "(float[N,4,9] t) => (float[N,2,9] y) <int64[1] k = {2}> "
     "{ r = Neg(t) v, i = TopK<axis=1, largest=0>(r, k) y = Neg(v) }",
     "integers by rank": "(int64[3,8] z) => (int64[3,8] v, int64[3,8] y) <int64[1] k = {8}> "

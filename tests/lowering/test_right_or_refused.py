@@ -37,6 +37,14 @@ RIGHT = {
         )
         for axis in (-3, -2, -1, 0, 1, 2, 3)
     },
+    "a transpose of six axes behind element-wise work": (
+        "(float[2,3,2,3,2,3] x) => (float[2,3,3,3,2,2] y) "
+        "{ r = Sigmoid(x) y = Transpose<perm=[0,3,1,5,2,4]>(r) }"
+    ),
+    "a transpose of six axes in front of it": (
+        "(float[2,3,2,3,2,3] x) => (float[2,3,3,3,2,2] y) "
+        "{ r = Transpose<perm=[0,3,1,5,2,4]>(x) y = Sigmoid(r) }"
+    ),
     "Flatten in front of a Gemm": (
         "(float[4,2,3] x, float[3,5] w) => (float[8,5] y) "
         "{ f = Flatten<axis=-1>(x) y = Gemm(f, w) }"

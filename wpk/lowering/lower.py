@@ -157,7 +157,7 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         lowered = lower_elementwise(result, y)
     else:
         lowered = _lower_anchor(result.anchor, result, y, state.context)
-    _emit(state, node, body, lowered, home)
+    _emit(state, node, body, lowered, home, output.name)
 
 
 def _emit_recurrence(
@@ -167,11 +167,16 @@ def _emit_recurrence(
     dtype = element_type(output)
     home = state.memory.home(output.name, dtype, recurrence.shape, recurrence.leading)
     state.views[output.name] = home
-    _emit(state, node, body, recurrence.lower(home), home)
+    _emit(state, node, body, recurrence.lower(home), home, output.name)
 
 
 def _emit(
-    state: LoweringState, node: gs.Node, body: OperatorBody, lowered: LoweredProblem, home: View
+    state: LoweringState,
+    node: gs.Node,
+    body: OperatorBody,
+    lowered: LoweredProblem,
+    home: View,
+    output: str,
 ) -> None:
     """Append the operator of a node.
 
@@ -180,7 +185,7 @@ def _emit(
     """
     if not lowered.problem.pads_its_columns:
         raise NotAViewError(home.source, home.shape, home.shape)
-    state.emit(node.name, body.onnx_nodes, lowered, home.source, node.name)
+    state.emit(node.name, body.onnx_nodes, lowered, output, node.name)
 
 
 def _lower_anchor(anchor: Anchor, result: Computation, y: View, context: Context) -> LoweredProblem:

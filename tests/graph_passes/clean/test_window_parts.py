@@ -22,6 +22,8 @@ CASES = {
         => (float[2, 6, 3, 6, 3] y) {{ y = Conv<strides = [2, 1, 2], pads = [1, 0, 1, 0, 0, 1]>(x, w, b) }}""",
     "dilated groups": f"""{H} g (float[3, 4, 6, 5, 5] x, float[6, 2, 2, 3, 3] w)
         => (float[3, 6, 4, 3, 3] y) {{ y = Conv<group = 2, dilations = [2, 1, 1]>(x, w) }}""",
+    "convolution of a free batch": f"""{H} g (float[N, 4, 6, 7, 5] x, float[6, 4, 3, 2, 3] w, float[6] b)
+        => (float[N, 6, 3, 6, 3] y) {{ y = Conv<strides = [2, 1, 2], pads = [1, 0, 1, 0, 0, 1]>(x, w, b) }}""",
 }
 
 

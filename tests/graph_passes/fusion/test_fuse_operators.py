@@ -189,6 +189,21 @@ def test_says_why_a_neighbour_stays_outside(load, body, reason):
     assert any(reason in given for given in reasons(load, text, "w wide"))
 
 
+def test_refuses_views_of_more_axes_than_a_kernel_has(load):
+    graph = load(
+        f"""{H} g (float[2,3,2,3,2,3] x) => (float[2,3,3,3,2,2] y)
+        {{ r = Sigmoid(x)  t = Transpose<perm = [0,3,1,5,2,4]>(r)  y = Exp(t) }}"""
+    )
+    result = FuseOperators()(graph)
+    assert [node.op.rpartition("_")[0] or node.op for node in graph.nodes] == [
+        "sigmoid",
+        "Transpose",
+        "exp",
+    ]
+    reasons = {refusal.reason for refusal in result.refusals}
+    assert "6 blocks change places, kernels have 5 axes" in reasons
+
+
 def test_refuses_more_tensors_than_a_kernel_takes(load):
     names = [f"r{i}" for i in range(12)]
     inputs = ", ".join(f"float[2, 3] {name}" for name in names)

@@ -42,6 +42,34 @@ def test_a_transpose_goes_behind_what_it_may_follow(prove, body, output, ops):
     assert proof.ops == ops
 
 
+@pytest.mark.parametrize(
+    ("shape", "perm", "output", "ops"),
+    [
+        ("n, 5, 8", "1, 2, 0", "3, n", ["Reshape", "Gather", "Transpose"]),
+        ("n, 5, 8, 2", "1, 2, 0, 3", "3, n, 2", ["Reshape", "Gather", "Transpose"]),
+        ("n, 2, 5, 8", "2, 3, 1, 0", "3, 2, n", ["Reshape", "Gather", "Transpose"]),
+    ],
+)
+def test_constant_places_of_two_dimensions_become_those_of_one(prove, shape, perm, output, ops):
+    text = f"""{H} g (float[{shape}] x) => (float[{output}] y) <int64[3, 2] i = {{0, 1, -1, 7, 3, -8}}> {{
+        t = Transpose <perm = [{perm}]> (x)  y = GatherND(t, i) }}"""
+    assert prove(text, BatchInFront(), batches=(1, 3)).ops == ops
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "t = Transpose <perm = [2, 1, 0]> (x)  y = GatherND(t, i)",  # in another order
+        "t = Transpose <perm = [1, 0, 2]> (x)  y = GatherND(t, i)",  # of the first dimension, too
+        "t = Transpose <perm = [1, 2, 0]> (x)  y = GatherND(t, j)",  # not constant
+    ],
+)
+def test_other_places_stay(refusals, body):
+    text = f"""{H} g (float[n, 5, 8] x, int64[3, 2] j) => (float[3, m] y)
+        <int64[3, 2] i = {{0, 1, 1, 2, 0, 0}}> {{ {body} }}"""
+    assert refusals(text, BatchInFront()) == []
+
+
 def test_two_tensors_that_are_turned_alike_are_added_first(prove):
     body = "u = Transpose <perm = [1, 0, 2]> (x)  s = Sigmoid(u)  y = Add(s, t)"
     text = _text(body, "float[5, n, 8] y")

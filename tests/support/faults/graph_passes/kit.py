@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from support.faults.graph_passes import (
     constants,
+    exported,
     linear,
     movement,
     networks,
@@ -20,6 +21,7 @@ KIT: tuple[BrokenPass, ...] = (
     *recognition.FAULTS,
     *recurrent.FAULTS,
     *movement.FAULTS,
+    *exported.FAULTS,
     *operators.FAULTS,
     *quantised.FAULTS,
     *networks.FAULTS,

@@ -1,0 +1,1 @@
+"""Graphs of real exporters: which there are, how they are made, and how they are kept without their weights."""

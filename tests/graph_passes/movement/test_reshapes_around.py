@@ -1,0 +1,47 @@
+"""Reshapes that take each other back around element-wise nodes go."""
+
+import pytest
+
+from wpk.graph_passes.movement.reshapes_around import ReshapesAround
+
+H = '<ir_version: 8, opset_import: ["" : 17]>'
+SIZES = "<int64[2] row = {1, -1}, int64[1] flat = {-1}, float half = {0.5}, float[1, 1] one = {1}>"
+
+
+def _text(body, given="float[n] x", output="float[n] y"):
+    return f"{H} g ({given}) => ({output}) {SIZES} {{ {body} }}"
+
+
+@pytest.mark.parametrize(
+    ("body", "ops"),
+    [
+        ("r = Reshape(x, row)  s = Sigmoid(r)  y = Reshape(s, flat)", ["Sigmoid"]),
+        ("r = Reshape(x, row)  s = Mul(half, r)  t = Neg(s)  y = Reshape(t, flat)", ["Mul", "Neg"]),
+    ],
+)
+def test_nodes_read_what_was_reshaped(prove, body, ops):
+    assert prove(_text(body), ReshapesAround(), batches=(1, 3)).ops == ops
+
+
+def test_a_cast_keeps_its_type(prove):
+    body = "r = Reshape(x, row)  c = Cast <to = 7> (r)  y = Reshape(c, flat)"
+    assert prove(_text(body, output="int64[n] y"), ReshapesAround()).ops == ["Cast"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "r = Reshape(x, row)  y = Reshape(r, flat)",  # nothing between, which is another pass's
+        "r = Reshape(x, row)  s = Add(r, one)  y = Reshape(s, flat)",  # two dimensions, not one
+        "r = Reshape(x, row)  s = Softmax(r)  y = Reshape(s, flat)",
+        "r = Reshape(x, row)  s = Add(r, r)  t = Add(r, s)  y = Reshape(t, flat)",
+    ],
+)
+def test_others_stay(refusals, body):
+    assert refusals(_text(body), ReshapesAround()) == []
+
+
+def test_what_others_read_stays(refusals):
+    body = "r = Reshape(x, row)  s = Neg(r)  z = Exp(s)  y = Reshape(s, flat)"
+    text = _text(body, output="float[n] y, float[1, n] z")
+    assert refusals(text, ReshapesAround()) == ["'s' has 2 readers"]
