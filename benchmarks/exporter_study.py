@@ -35,7 +35,16 @@ OUTPUT = Path(__file__).parent / "results" / "exporters.json"
 SECONDS = 600.0
 MEMORY_BYTES = 12 << 30
 KERNELS_ONLY = ("classification", "encoder")
-_HEADERS = ["graph", "kind", "nodes", "operators by kernels", "nodes in fallback", "error", "seconds", ""]
+_HEADERS = [
+    "graph",
+    "kind",
+    "nodes",
+    "operators by kernels",
+    "nodes in fallback",
+    "error",
+    "seconds",
+    "",
+]
 
 
 def main() -> int:
@@ -107,7 +116,13 @@ def _judged(name: str, options: argparse.Namespace) -> Record:
     began = time.monotonic()
     command = [sys.executable, __file__, "--here", name, "--archive", str(options.archive)]
     _, facts = store.read(name, archive=options.archive)
-    record: Record = {"family": facts.family, "kind": facts.kind, "nodes": 0, "kernels": 0, "fallback": []}
+    record: Record = {
+        "family": facts.family,
+        "kind": facts.kind,
+        "nodes": 0,
+        "kernels": 0,
+        "fallback": [],
+    }
     child = subprocess.Popen(
         [*command, "--seed", str(options.seed), "--finalists", str(options.finalists)],
         stdout=subprocess.PIPE,
@@ -134,9 +149,7 @@ def _judge_here(options: argparse.Namespace) -> int:
     from exporters.judging import judge
 
     with tempfile.TemporaryDirectory() as folder:
-        record = judge(
-            options.here, options.archive, Path(folder), options.seed, options.finalists
-        )
+        record = judge(options.here, options.archive, Path(folder), options.seed, options.finalists)
     print(json.dumps(record))
     return 0
 

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import random
 
-from exporters import of_recurrent, of_sklearn, of_timm, of_torchvision, of_transformers
+from exporters import (
+    of_recurrent,
+    of_sklearn,
+    of_timm,
+    of_torchvision,
+    of_transformers,
+    of_transformers_senses,
+)
 from exporters.architecture import EXPORTERS, Architecture, Export
 
-_LIBRARIES = (of_torchvision, of_transformers, of_timm, of_recurrent, of_sklearn)
+_LIBRARIES = (
+    of_torchvision,
+    of_transformers,
+    of_transformers_senses,
+    of_timm,
+    of_recurrent,
+    of_sklearn,
+)
 
 _KEPT = """
     tv_resnet18.script.batch             tv_mobilenet_v3_small.dynamo.batch

@@ -112,7 +112,9 @@ def _compared(model: onnx.ModelProto, facts: store.Facts, plan: Path, seed: int)
     return record | ({"outcome": "wrong", "why": wrong} if wrong else {"outcome": "right"})
 
 
-def _difference(found: NDArray[Any], right: NDArray[Any], moved: NDArray[Any]) -> tuple[float, float]:
+def _difference(
+    found: NDArray[Any], right: NDArray[Any], moved: NDArray[Any]
+) -> tuple[float, float]:
     """The largest difference and what is allowed, relative to the root mean square.
 
     Integers must be equal, but where rounding decides them; so must shapes be.
@@ -125,7 +127,10 @@ def _difference(found: NDArray[Any], right: NDArray[Any], moved: NDArray[Any]) -
         same = right.shape == moved.shape
         sure = (right == moved) if same else np.ones(right.shape, bool)
         return float((found != right)[sure].any()), ALLOWED
-    exact, scale = right.astype(np.float64), float(np.sqrt(np.mean(np.square(right, dtype=np.float64))))
+    exact, scale = (
+        right.astype(np.float64),
+        float(np.sqrt(np.mean(np.square(right, dtype=np.float64)))),
+    )
     scale = scale or 1.0
     error = float(np.abs(found - exact).max()) / scale
     swing = float(np.abs(moved - exact).max()) / scale if moved.shape == right.shape else 0.0

@@ -103,4 +103,7 @@ def architectures() -> list[Architecture]:
         "bayes": _bayes,
         "process": _process,
     }
-    return [Architecture(f"sk_{name}", "sklearn", "table", build, _NUMBERS) for name, build in rows.items()]
+    return [
+        Architecture(f"sk_{name}", "sklearn", "table", build, _NUMBERS)
+        for name, build in rows.items()
+    ]

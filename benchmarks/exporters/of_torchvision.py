@@ -157,12 +157,34 @@ def _with_updates(module: Any, count: int) -> Any:
     return module
 
 
-_CLASSIFIERS = """
-    alexnet convnext_tiny densenet121 densenet169 efficientnet_b0 efficientnet_b1 efficientnet_v2_s
-    mnasnet0_5 mnasnet1_3 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small regnet_x_400mf
-    regnet_x_1_6gf regnet_y_400mf regnet_y_800mf resnet18 resnet34 resnet50 resnext50_32x4d
-    shufflenet_v2_x0_5 shufflenet_v2_x1_5 squeezenet1_0 squeezenet1_1 vgg11_bn wide_resnet50_2
-""".split()
+_CLASSIFIERS = [
+    "alexnet",
+    "convnext_tiny",
+    "densenet121",
+    "densenet169",
+    "efficientnet_b0",
+    "efficientnet_b1",
+    "efficientnet_v2_s",
+    "mnasnet0_5",
+    "mnasnet1_3",
+    "mobilenet_v2",
+    "mobilenet_v3_large",
+    "mobilenet_v3_small",
+    "regnet_x_400mf",
+    "regnet_x_1_6gf",
+    "regnet_y_400mf",
+    "regnet_y_800mf",
+    "resnet18",
+    "resnet34",
+    "resnet50",
+    "resnext50_32x4d",
+    "shufflenet_v2_x0_5",
+    "shufflenet_v2_x1_5",
+    "squeezenet1_0",
+    "squeezenet1_1",
+    "vgg11_bn",
+    "wide_resnet50_2",
+]
 """By their names, as they are; at least 64 pixels wide."""
 
 _VIDEOS = ("r3d_18", "mc3_18", "r2plus1d_18")
@@ -192,7 +214,9 @@ def architectures() -> list[Architecture]:
         ("ssdlite", "detection", partial(_ready_detector, _SSDLITE), _PICTURE),
     ]
     rows += [(name, "video", partial(_named, name), _VIDEO) for name in _VIDEOS]
-    rows += [(name, "segmentation", partial(_segmentation, name), _IMAGE) for name in _SEGMENTATIONS]
+    rows += [
+        (name, "segmentation", partial(_segmentation, name), _IMAGE) for name in _SEGMENTATIONS
+    ]
     return [Architecture(f"tv_{name}", "torchvision", *rest) for name, *rest in rows]
 
 

@@ -115,7 +115,9 @@ def write(entries: dict[str, tuple[onnx.ModelProto, Facts]], archive: Path = ARC
 
 
 def _facts(given: dict[str, Any]) -> Facts:
-    inputs = tuple(Given(each["name"], tuple(each["shape"]), each["below"]) for each in given["inputs"])
+    inputs = tuple(
+        Given(each["name"], tuple(each["shape"]), each["below"]) for each in given["inputs"]
+    )
     return Facts(given["family"], given["kind"], inputs, given["versions"], given["emptied"])
 
 

@@ -31,7 +31,9 @@ _ML_OPERATORS = ("LinearClassifier", "LinearRegressor", "Scaler", "Normalizer")
 _PACKAGES = {"sklearn": ("skl2onnx", "scikit-learn"), "torch": ("torch", "onnxscript")}
 
 
-def export(architecture: Architecture, wanted: Export, seed: int = 0) -> tuple[onnx.ModelProto, Facts]:
+def export(
+    architecture: Architecture, wanted: Export, seed: int = 0
+) -> tuple[onnx.ModelProto, Facts]:
     """Return an exported graph, emptied, and its facts.
 
     Raises:

@@ -28,7 +28,14 @@ class DefinedForms(Rule[gs.Node]):
     """Replace each by its definition."""
 
     name = "defined-forms"
-    ops: ClassVar = ("Hardmax", "LpNormalization", "LRN", "LpPool", "GlobalLpPool", "ReduceLogSumExp")
+    ops: ClassVar = (
+        "Hardmax",
+        "LpNormalization",
+        "LRN",
+        "LpPool",
+        "GlobalLpPool",
+        "ReduceLogSumExp",
+    )
 
     def match(self, graph: gs.Graph, node: gs.Node) -> gs.Node | Refusal:
         """Match floating point tensors of a known rank."""

@@ -8,6 +8,7 @@ first step moves one block of axes, so that it has at most four. No operator tak
 videos need this: transformers with shifted windows, and grids of attention.
 """
 
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -60,7 +61,7 @@ class TransposeParts(Rule[_Steps]):
 def _moving(perm: list[int], shape: Dims) -> list[list[int]]:
     """The axes that have more than one element, in the new order, those that stay side by side together."""
     there = [axis for axis in range(len(shape)) if shape[axis] != 1]
-    follows = dict(zip(there, there[1:], strict=False))
+    follows = dict(itertools.pairwise(there))
     groups: list[list[int]] = []
     for axis in (each for each in perm if shape[each] != 1):
         if groups and follows.get(groups[-1][-1]) == axis:

@@ -71,7 +71,11 @@ class Views:
     def why_too_many(self) -> str | None:
         """Say why no kernel reads or writes all of it in place, whatever the strides."""
         count = len(self.blocks())
-        return f"{count} blocks change places, kernels have {MOST_AXES} axes" if count > MOST_AXES else None
+        return (
+            f"{count} blocks change places, kernels have {MOST_AXES} axes"
+            if count > MOST_AXES
+            else None
+        )
 
     def reads_strided(self) -> bool:
         """Tell whether each target dimension has one stride in the source."""

@@ -46,7 +46,9 @@ def test_the_definition_gives_the_same_numbers(prove, case):
 
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_the_log_of_a_sum_of_large_numbers_is_finite(load, export, run_model):
-    graph = load(f"{H} g (float[4, 3] x) => (float[4, 1] y) <int64[1] a = {{1}}> {{ y = ReduceLogSumExp(x, a) }}")
+    graph = load(
+        f"{H} g (float[4, 3] x) => (float[4, 1] y) <int64[1] a = {{1}}> {{ y = ReduceLogSumExp(x, a) }}"
+    )
     DefinedForms()(graph)
     rows = [[1e4, 1e4, -1e4], [-1e4, -1e4, -1e4], [-np.inf, 0, -np.inf], [-np.inf] * 3]
     (y,) = run_model(export(graph), {"x": np.array(rows, np.float32)})

@@ -33,7 +33,9 @@ def test_parts_are_turned(prove, case):
 
 
 def test_the_free_dimension_is_not_divided(refusals):
-    text = _text("1, 0, 2", "y, z = Split<axis = 1>(t, sizes)", "float[6, p, 8] y, float[6, q, 8] z")
+    text = _text(
+        "1, 0, 2", "y, z = Split<axis = 1>(t, sizes)", "float[6, p, 8] y, float[6, q, 8] z"
+    )
     assert refusals(text, TurnedSplits()) == []
 
 
