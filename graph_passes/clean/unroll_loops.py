@@ -23,7 +23,9 @@ from wpk.graph_passes.core.query import (
     dims,
     given,
     integers,
+    is_op,
     made_by,
+    producer,
     rank,
     tensors_of,
     used_outputs,
@@ -36,6 +38,11 @@ take ONNX Runtime less time than so many launches take a GPU, and compiling them
 
 _SCAN_OF_SEQUENCES = 8
 """The opset whose Scan has a batch and lengths of sequences; wpk reads none so old."""
+
+
+_DECIDING = {"If": 1, "Loop": 2}
+"""Operators that go as soon as so many inputs are known. Copies of others would be steps of ONNX Runtime, one
+after the other, where the loop is one."""
 
 
 @dataclass(frozen=True)
@@ -176,16 +183,36 @@ def _why_not(graph: gs.Graph, loop: Unrolling) -> str | None:
     for node in nodes:
         if node.domain not in ONNX_DOMAINS or not is_carried(node.op, graph.opset):
             return f"its body has {node.op}, which is not supported"
+        for tensor in node.inputs[: _DECIDING.get(node.op, 0)]:
+            if not _is_to_be_known(tensor, loop):
+                return f"its body has {node.op}, and '{tensor.name}', which decides it, is computed"
     if len(nodes) * loop.steps > MAX_NODES:
         return (
-            f"{loop.steps} copies of its {len(nodes)} nodes would be {len(nodes) * loop.steps}; at "
-            f"most {MAX_NODES} are made"
+            f"{loop.steps} copies of its {len(nodes)} nodes would be {len(nodes) * loop.steps} nodes, "
+            f"more than {MAX_NODES}"
         )
     empty = loop.node.outputs[len(loop.states) :] if loop.steps == 0 else []
     for tensor in used_outputs(graph, loop.node):
         if any(tensor is each for each in empty):
             return f"it has no steps, and '{tensor.name}' is empty"
     return None
+
+
+def _is_to_be_known(tensor: gs.Tensor, loop: Unrolling) -> bool:
+    """Whether only constants, shapes and a Loop's number of the step go into a tensor."""
+    known = {id(each) for each in loop.body.inputs[:2]} if loop.node.op == "Loop" else set()
+    waiting, seen = [tensor], set(known)
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or each.is_empty() or isinstance(each, gs.Constant):
+            continue
+        seen.add(id(each))
+        maker = producer(each)
+        if maker is None:
+            return False
+        if not is_op(maker, "Constant", "Shape", "Size"):
+            waiting.extend(maker.inputs)
+    return True
 
 
 def _rename_constants(editor: GraphEditor, loop: Unrolling) -> None:

@@ -106,14 +106,14 @@ def test_an_output_may_be_left_out(load):
 
 def test_what_a_body_holds_is_copied_with_it(prove):
     proof = prove(
-        f"""{H} g (float[3] s, float[4, 3] x, bool w) => (float[3] y, float[4, 3] z) {{
+        f"""{H} g (float[3] s) => (float[3] y, float[4, 3] z) <int64 n = {{4}}> {{
         k = Tanh(s)
-        y, z = Scan <num_scan_inputs = 1, body = b (float[3] p, float[3] t) => (float[3] q, float[3] u)
-            <float two = {{2.0}}> {{
-            h = Mul(p, two)
-            q = If (w) <then_branch = a () => (float[3] m) {{ n = Sub(h, t) m = Mul(n, k) }},
+        y, z = Loop <body = b (int64 i, bool c, float[3] p) => (bool d, float[3] q, float[3] u)
+            <float two = {{2.0}}, int64 late = {{2}}> {{
+            d = Identity(c) w = Less(i, late) h = Mul(p, two)
+            q = If (w) <then_branch = a () => (float[3] m) {{ v = Sub(h, k) m = Mul(v, k) }},
                         else_branch = e () => (float[3] o) {{ o = Add(h, k) }}>
-            u = Sub(q, two) }}> (s, x) }}""",
+            u = Sub(q, two) }}> (n, , s) }}""",
         UnrollLoops(),
     )
     assert proof.ops.count("If") == 4
@@ -216,7 +216,18 @@ REFUSED = {
         <int64 n = {3}, bool t = {1}> {
         y, z = Loop <body = b (int64 i, bool c, float[3] p) => (bool d, float[3] q, int64[1, M] u) {
         d = Identity(c) q = Neg(p) u = NonZero(p) }> (n, t, x) }""",
-    "4 copies of its 2 nodes would be 8; at most 7 are made": """g (float[3] x) => (float[3] y)
+    "its body has If, and 'w', which decides it, is computed": """g (float[3] x) => (float[3] y)
+        <int64 n = {2}, float one = {1.0}> {
+        y = Loop <body = b (int64 i, bool c, float[3] p) => (bool d, float[3] q) {
+            d = Identity(c) m = ReduceMax<keepdims = 0>(p) w = Less(m, one)
+            q = If (w) <then_branch = a () => (float[3] t) { t = Neg(p) },
+                        else_branch = e () => (float[3] o) { o = Abs(p) }> }> (n, , x) }""",
+    "its body has Loop, and 'm', which decides it, is computed": """g (float[3] x, int64 m) => (float[3] y)
+        <int64 n = {2}> {
+        y = Loop <body = b (int64 i, bool c, float[3] p) => (bool d, float[3] q) {
+            d = Identity(c) q = Loop <body = l (int64 j, bool e, float[3] r) => (bool f, float[3] o) {
+                f = Identity(e) o = Neg(r) }> (m, , p) }> (n, , x) }""",
+    "4 copies of its 2 nodes would be 8 nodes, more than 7": """g (float[3] x) => (float[3] y)
         <int64 n = {4}, bool t = {1}> {
         y = Loop <body = b (int64 i, bool c, float[3] p) => (bool d, float[3] q) {
         d = Identity(c) q = Neg(p) }> (n, t, x) }""",
