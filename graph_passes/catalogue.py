@@ -20,6 +20,7 @@ from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
+from wpk.graph_passes.clean.unroll_loops import UnrollLoops
 from wpk.graph_passes.clean.window_parts import WindowParts
 from wpk.graph_passes.core import GraphPass
 from wpk.graph_passes.fold.attention_scale import ScaleBehindProduct, ScaleIntoProjection
@@ -103,6 +104,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
     """Return new passes that keep the graph plain ONNX, whose tensors will be stored in ``storage``."""
     return [
         InlineConditionals(),
+        UnrollLoops(),
         ModernForms(),
         AttentionParts(),
         PlainForms(),

@@ -13,7 +13,8 @@ from wpk.checks.reference_indexed import (
     ScatterElements,
     ScatterND,
 )
-from wpk.checks.reference_loop import Loop
+from wpk.checks.reference_linear_attention import LinearAttention
+from wpk.checks.reference_loop import Loop, Scan
 from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
@@ -88,6 +89,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     HardSwish,
     LRN,
     LSTM,
+    LinearAttention,
     LogSoftmax,
     Loop,
     LpNormalization,
@@ -97,6 +99,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     QuantizeLinear,
     RNN,
     Resize,
+    Scan,
     ScatterElements,
     ScatterND,
     Softmax,

@@ -26,7 +26,7 @@ TEXTS = {
         { s = Relu (x)
           y, all = Loop (trips, go, s)
           <body = b (int64 i, bool c, float[2, 6] v) => (bool d, float[2, 6] w, float[2, 6] z)
-            { d = Identity (c)  w = Sin (v)  z = Add (w, x) }> }""",
+            { two = Constant<value_int = 2> ()  d = Less (i, two)  w = Sin (v)  z = Add (w, x) }> }""",
     "einsum": """g (float[n, 3, 4] x) => (float[n, 3, 3] y)
         { s = Relu (x)  y = Einsum<equation = "bij,bkj->bik"> (s, x) }""",
     # Types that no kernel knows go in and out.
