@@ -12,6 +12,7 @@ from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
 from wpk.graph_passes.clean.defined_forms import DefinedForms
 from wpk.graph_passes.clean.function_bodies import FunctionBodies
+from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.modern_forms import ModernForms
@@ -104,6 +105,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         EinsumParts(),
         DefinedForms(),
         ResizeParts(),
+        GridSampleParts(),
         WindowParts(),
         BlockMovement(),
         QuantisedProducts(),
