@@ -8,6 +8,7 @@ part of the patterns.
 
 from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
+from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
 from wpk.graph_passes.clean.defined_forms import DefinedForms
@@ -106,6 +107,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         DefinedForms(),
         ResizeParts(),
         GridSampleParts(),
+        ColumnParts(),
         WindowParts(),
         BlockMovement(),
         QuantisedProducts(),
