@@ -8,10 +8,12 @@ part of the patterns.
 
 from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
+from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
 from wpk.graph_passes.clean.defined_forms import DefinedForms
 from wpk.graph_passes.clean.function_bodies import FunctionBodies
+from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.modern_forms import ModernForms
@@ -111,6 +113,8 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         EinsumParts(),
         DefinedForms(),
         ResizeParts(),
+        GridSampleParts(),
+        ColumnParts(),
         WindowParts(),
         BlockMovement(),
         QuantisedProducts(),

@@ -7,6 +7,7 @@ from onnx.reference.op_run import OpRun
 
 from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
+from wpk.checks.reference_grid_sample import GridSample
 from wpk.checks.reference_indexed import (
     GatherElements,
     OneHot,
@@ -85,6 +86,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     GRU,
     Gelu,
     GlobalMaxPool,
+    GridSample,
     GroupNormalization,
     HardSwish,
     LRN,
