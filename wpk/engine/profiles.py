@@ -196,5 +196,6 @@ def _require_same(first: Path, plan: Plan, path: Path, other: Plan) -> None:
 
 def _interface(plan: Plan) -> object:
     """What goes in and out; an output that one plan gives a shape may have it from the run in another."""
-    outputs = {port.name: port.dtype for port in (*plan.outputs, *plan.kept_outputs)}
+    outputs = {port.name: port.dtype for port in plan.outputs}
+    outputs |= {output.name: output.dtype for output in plan.kept_outputs}
     return [(port.name, port.dtype, len(port.shape)) for port in plan.inputs], outputs
