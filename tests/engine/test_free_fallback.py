@@ -122,7 +122,7 @@ def test_every_size_goes_through(
 def test_without_fallback_it_is_refused_by_the_dimensions_name(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="Softmax along the free dimension 's'") as error:
         written(MODELS["along the sequence"][0], tmp_path, fallback="off")
-    assert "--fallback on" in error.value.fix
+    assert "let ONNX Runtime execute them: --fallback on" in error.value.fix
     assert not (tmp_path / "m.plan").exists()
 
 
@@ -153,3 +153,11 @@ def test_profiles_may_keep_different_outputs(tmp_path: Path) -> None:
             y = profiles.run(given)["y"]
             np.testing.assert_allclose(y, right(model, given)["y"], rtol=2e-6)
         assert len(profiles.engine_for({"x": inputs["x"][:2]}).plan.kept_outputs) == 0
+
+
+def test_an_input_that_has_no_place_is_refused_with_what_helps(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match=r"x +input +axis 1 of shape \(4, n\)") as error:
+        written("(float[4, n] x) => (float[4, n] y) { y = Relu(x) }", tmp_path)
+    assert "--shapes" in error.value.fix
+    assert "--fallback" not in error.value.fix
+    assert not (tmp_path / "m.plan").exists()
