@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
     shapes: Mapping[str, Sequence[object]]
     skip_passes: Sequence[str]
     skip_templates: Sequence[str]
+    fallback: str
     search: str
     effort: int
     budget: str | None

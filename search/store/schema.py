@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wpk.errors import WpkError
 
-SCHEMA = 5
+SCHEMA = 6
 """The version of the tables; it rises whenever they or their contents change. `_MIGRATIONS` brings older tables
 up to date."""
 
@@ -83,6 +83,13 @@ _MIGRATIONS = {
         ),
     ),
     4: (_OPTIONS, "ALTER TABLE runs DROP COLUMN argv"),
+    5: (
+        (
+            "UPDATE runs SET request = json_set(request, '$.build.fallback', 'off', '$.build.shapes',"
+            " (SELECT json_group_object(key, json_array(json(value)))"
+            " FROM json_each(request, '$.build.shapes'))) WHERE json_valid(request)"
+        ),
+    ),
 }
 """The SQL that turns the tables of a schema into those of the next."""
 

@@ -35,6 +35,10 @@ _SKIPS_TEMPLATES = 4
 _REMEMBERS_OPTIONS = 5
 """The first schema whose runs hold options as `wpk.options` has them."""
 
+_FALLS_BACK = 6
+"""The first schema whose runs say what becomes of nodes without a kernel, which were refused before, and
+whose shapes are ranges."""
+
 _OLDER_OPTIONS = {
     **{name: name for name in ("target", "precision", "shapes", "effort", "budget", "operators")},
     "skipped_passes": "skip_passes",
@@ -206,6 +210,8 @@ class _Reader:
             data = {key: value for key, value in data.items() if key != "argv"}
             if isinstance(request, dict):
                 data["request"] = self._options(request, data.get("seed"))
+        if self._schema < _FALLS_BACK and isinstance(data, dict):
+            data = {**data, "request": _with_ranges(data.get("request"))}
         run = self._decode(data, RunRecord, "run")
         self._runs.add(run.id)
         # Wherever it was running, it is not running in this store.
@@ -216,7 +222,8 @@ class _Reader:
         missing = [name for name in _OLDER_OPTIONS if name not in request]
         if missing:
             self._wrong(f"run.request.{missing[0]}: missing")
-        renamed = {new: request[old] for old, new in _OLDER_OPTIONS.items()} | {"seed": seed}
+        renamed = {new: request[old] for old, new in _OLDER_OPTIONS.items()}
+        renamed |= {"seed": seed, "fallback": "off"}
         return {
             **{name: value for name, value in request.items() if name not in _OLDER_OPTIONS},
             "build": {each.name: renamed[each.name] for each in fields(BuildOptions)},
@@ -272,3 +279,12 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _line(data: object) -> str:
     return canonical_json(data) + "\n"
+
+
+def _with_ranges(request: Any) -> Any:
+    """A request of a schema before `_FALLS_BACK`, each of whose shapes is the only one of its range."""
+    build = request.get("build") if isinstance(request, dict) else None
+    if not isinstance(build, dict) or not isinstance(build.get("shapes"), dict):
+        return request
+    ranges = {name: [shape] for name, shape in build["shapes"].items()}
+    return {**request, "build": {**build, "fallback": "off", "shapes": ranges}}

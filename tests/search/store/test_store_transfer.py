@@ -79,7 +79,7 @@ def test_importing_again_adds_nothing(store: TuningStore, lines: list[str]) -> N
 
 def test_the_header_tells_schema_version_and_targets(lines: list[str]) -> None:
     header = json.loads(lines[0])
-    assert header["tuning_store"] == 5
+    assert header["tuning_store"] == 6
     assert header["targets"] == [["h200", "sm_90a"]]
     assert (header["runs"], header["problems"], header["trials"]) == (1, 1, 3)
 
@@ -99,7 +99,7 @@ def test_lines_of_the_first_schema_are_imported(lines: list[str], tmp_path: Path
 
 
 def test_runs_of_the_third_schema_left_no_template_out(store: TuningStore, tmp_path: Path) -> None:
-    build = BuildOptions("h200", "fp16", skip_passes=("layout",))
+    build = BuildOptions("h200", "fp16", skip_passes=("layout",), fallback="off")
     request = RunRequest("m.onnx", "0" * 64, build, SearchOptions("ppo", seed=5))
     store.begin_run(5, request)
     header, run = map(json.loads, export_lines(store))
@@ -165,7 +165,7 @@ def _edited(line: str, path: tuple[str, ...], value: Any) -> str:
 @pytest.mark.parametrize(
     ("number", "path", "value", "words"),
     [
-        (0, ("tuning_store",), 6, "has schema 6, this wpk reads 1 to 5"),
+        (0, ("tuning_store",), 7, "has schema 7, this wpk reads 1 to 6"),
         (0, ("trials",), 4, "line 6: is the last: 1 runs, 1 problems and 3 trials were read"),
         (0, ("targets",), [], "'h200', 'sm_90a'. is in no line before"),
         (1, ("run", "seed"), "1", "line 2: run.seed: expected int"),
