@@ -113,8 +113,13 @@ def _why_unknown(node: gs.Node) -> str | None:
     return None
 
 
+_WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
+
+
 def _why_disputed(graph: gs.Graph, node: gs.Node) -> str | None:
     """Say on what runtimes do not agree, so that none can bear witness."""
+    if node.op in _WINDOWS:
+        return "runtimes round its angles differently, and its ends are nearly zero"
     if node.op != "Attention" or not node.attrs.get("is_causal", 0):
         return None
     scores = [t for t in node.outputs[3:] if any(t is used for used in used_outputs(graph, node))]
