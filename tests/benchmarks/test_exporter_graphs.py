@@ -97,7 +97,8 @@ def test_masks_end_each_sentence_at_a_place_of_its_own() -> None:
 def test_an_engine_is_right(name: str, tmp_path: Path) -> None:
     record = judging.judge(name, store.ARCHIVE, tmp_path, seed=3, finalists=1)
     assert record["outcome"] == "right", record
-    assert record["error"] <= record["allowed"] == judging.ALLOWED
+    assert record["error"] <= record["allowed"] < 2 * judging.ALLOWED
+    assert record["decided"] == 1
     assert bool(record["fallback"]) == (name == "rnn_bag.script.fixed")
 
 
@@ -119,6 +120,7 @@ def test_a_wrong_engine_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ([1.0, -1.0], [1.0, -1.0], [1.0, -1.0], True),
         ([1.0, -1.001], [1.0, -1.0], [1.0, -1.0], False),
         ([1.0, -1.001], [1.0, -1.0], [1.0, -1.0005], True),  # rounding moves it that far
+        ([1.001, -1.0], [1.0, -1.0], [1.0, -1.0005], False),  # and not this one
         ([1.0, np.nan], [1.0, -1.0], [1.0, -1.0], False),
         ([1.0], [1.0, -1.0], [1.0, -1.0], False),
         ([1, 2], [1, 2], [1, 2], True),
@@ -127,8 +129,15 @@ def test_a_wrong_engine_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_differences_are_judged(found, right, moved, is_right: bool) -> None:
-    error, allowed = judging._difference(*map(np.array, (found, right, moved)))
-    assert bool(error <= allowed) is is_right
+    found, right, moved = map(np.array, (found, right, moved))
+    assert (judging.difference(found, right, [right, moved]).excess <= 1) is is_right
+
+
+def test_what_rounding_decides_proves_nothing() -> None:
+    right = np.array([[1.0, 2.0], [2.0, 1.0]])
+    assert judging.difference(right, right, [right, right[::-1]]).decided == 0
+    assert judging.difference(right, right, [right[:1]]).decided == 0
+    assert judging.difference(right, right, [right]).decided == 1
 
 
 def _record(kind: str, outcome: str, fallback: list[str]) -> dict[str, object]:
