@@ -8,10 +8,12 @@ part of the patterns.
 
 from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
+from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
 from wpk.graph_passes.clean.defined_forms import DefinedForms
 from wpk.graph_passes.clean.function_bodies import FunctionBodies
+from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.modern_forms import ModernForms
@@ -20,6 +22,7 @@ from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
+from wpk.graph_passes.clean.unroll_loops import UnrollLoops
 from wpk.graph_passes.clean.window_parts import WindowParts
 from wpk.graph_passes.core import GraphPass
 from wpk.graph_passes.fold.attention_scale import ScaleBehindProduct, ScaleIntoProjection
@@ -103,12 +106,15 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
     """Return new passes that keep the graph plain ONNX, whose tensors will be stored in ``storage``."""
     return [
         InlineConditionals(),
+        UnrollLoops(),
         ModernForms(),
         AttentionParts(),
         PlainForms(),
         EinsumParts(),
         DefinedForms(),
         ResizeParts(),
+        GridSampleParts(),
+        ColumnParts(),
         WindowParts(),
         BlockMovement(),
         QuantisedProducts(),

@@ -31,6 +31,8 @@ SAMPLE = {
     "movement": "tf32",
     "embedding": "bf16",
     "rows": "fp32",
+    "ranking": "bf16",
+    "recurrent": "fp16",
     "transposed_output": "fp16",
     "vision_transformer": "fp16",
     "bert_with_mask": "bf16",

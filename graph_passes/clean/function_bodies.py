@@ -8,21 +8,22 @@ that holds what wpk does not carry either stays one node. Later passes fold the 
 arithmetic on shapes that bodies are full of.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import onnx
 import onnx_graphsurgeon as gs
 from onnx import inliner
 
+from wpk.graph_passes.clean.carried import FOLDED, LOOPS, is_carried, is_function, schema_of
+from wpk.graph_passes.clean.subgraphs import tensors_within, with_nested
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import (
     ONNX_DOMAINS,
     element_type,
     rank,
-    tensors_of,
+    static_shape,
     used_outputs,
 )
 from wpk.operators import OPERATORS, OperatorKind
@@ -30,14 +31,8 @@ from wpk.operators import OPERATORS, OperatorKind
 _LEFT = ("DynamicQuantizeLinear",)
 """Operators whose definition rounds on its way to integers, so that no evaluation in float64 can judge it."""
 
-_FOLDED = ("Constant", "ConstantOfShape", "If", "Range")
-"""Operators of bodies that have no kernel and are computed before there are kernels."""
-
 _WITH_MASK = (1, 2)
 """Forms of the scores that Attention gives in which masked ones are -inf, or ONNX Runtime's lowest number."""
-
-_REWRITTEN = ("QuantizeLinear", "DequantizeLinear", "Einsum", "Resize", "BatchNormalization")
-"""Operators of bodies that other passes replace, or that have kernels, and whose row says neither."""
 
 _DOMAIN = "wpk.body"
 """Of the function, while ONNX's own inliner puts it in place."""
@@ -60,8 +55,8 @@ class FunctionBodies(Rule[Body]):
         """Match operators that ONNX defines as functions and that wpk does not carry in this form."""
         if node.domain not in ONNX_DOMAINS or not node.outputs or not _is_to_expand(graph, node):
             return None
-        schema = _schema(node.op, graph.opset)
-        if schema is None or not (schema.has_function or schema.has_context_dependent_function):
+        schema = schema_of(node.op, graph.opset)
+        if schema is None or not is_function(schema):
             return None
         reason = _why_unknown(node) or _why_disputed(graph, node)
         if reason is not None:
@@ -69,18 +64,18 @@ class FunctionBodies(Rule[Body]):
         function = _function(schema, node, graph.opset)
         if function is None:
             return Refusal(node.name, f"ONNX has no body of {node.op} for opset {graph.opset}")
-        reason = _why_not_carried(function, graph.opset)
+        reason = _why_not_carried(function, node, graph.opset)
         return refusal(node, reason) or Body(node, _inlined(function, schema, node, graph.opset))
 
     def rewrite(self, editor: GraphEditor, match: Body) -> None:
         """Put the body's nodes into the graph, under new names."""
         node, body = match.node, match.graph
         given = {t.name: old for t, old in zip(body.inputs, node.inputs, strict=True) if t.name}
-        own = {id(t): t for t in tensors_of(body.nodes) if not t.is_empty()}
+        own = {id(t): t for t in tensors_within(body.nodes) if not t.is_empty()}
         for tensor in own.values():
             if tensor.name not in given:
                 tensor.name = editor.new_name(f"{node.name}_{tensor.name}")
-        for inner in body.nodes:
+        for inner in with_nested(body.nodes):
             inner.name = editor.new_name(f"{node.name}_{inner.op}")
             inner.inputs = [given.get(t.name, t) for t in inner.inputs]
         results, outputs = list(body.outputs), list(node.outputs)
@@ -100,19 +95,10 @@ def _is_to_expand(graph: gs.Graph, node: gs.Node) -> bool:
         return False
     row = OPERATORS.get(node.op)
     if row is None or row.kind is OperatorKind.OTHER:
-        return node.op not in (*_FOLDED, *_LEFT)
+        return node.op not in (*FOLDED, *_LEFT)
     if row.kind is OperatorKind.NORMALISATION:
         return any(tensor is not node.outputs[0] for tensor in used_outputs(graph, node))
     return False
-
-
-@cache
-def _schema(op: str, opset: int) -> Any:
-    """The schema of an operator, whose functions onnx's types do not know; None where there is none."""
-    try:
-        return onnx.defs.get_schema(op, opset, "")
-    except onnx.defs.SchemaError:
-        return None
 
 
 def _why_unknown(node: gs.Node) -> str | None:
@@ -170,23 +156,30 @@ def _value(tensor: gs.Tensor) -> onnx.ValueInfoProto:
     return onnx.helper.make_tensor_value_info(tensor.name, dtype, tensor.shape)
 
 
-def _why_not_carried(function: onnx.FunctionProto, opset: int) -> str | None:
+def _why_not_carried(function: onnx.FunctionProto, node: gs.Node, opset: int) -> str | None:
     """Say which operator of a body wpk does not carry either, nor has a body of its own."""
     written = next((each.version for each in function.opset_import if not each.domain), opset)
-    for node in function.node:
-        op = node.op_type
-        row, schema, old = OPERATORS.get(op), _schema(op, opset), _schema(op, written)
+    for inner in _nested(function.node):
+        op = inner.op_type
+        schema, old = schema_of(op, opset), schema_of(op, written)
         if schema is None or old is None:
             return f"its definition by ONNX has {op}, which opset {opset} does not have"
-        if _has_changed(node, old, schema):
+        if _has_changed(inner, old, schema):
             return f"its definition by ONNX is of opset {written}, and {op} has changed since then"
-        if op in _FOLDED or (row is not None and row.kind is not OperatorKind.OTHER):
-            continue
-        if op not in _REWRITTEN and not (
-            schema.has_function or schema.has_context_dependent_function
-        ):
+        if not is_carried(op, opset):
             return f"its definition by ONNX has {op}, which is not supported"
+        free = [t for t in node.inputs if not t.is_empty() and static_shape(t) is None]
+        if op in LOOPS and free:
+            return f"its definition by ONNX has {op}, and '{free[0].name}' has a free dimension"
     return None
+
+
+def _nested(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Yield nodes, and those of their subgraphs."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            yield from _nested(attribute.g.node)
 
 
 def _has_changed(node: onnx.NodeProto, old: Any, new: Any) -> bool:

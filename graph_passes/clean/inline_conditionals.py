@@ -8,6 +8,7 @@ result that the branch only passes on becomes an Identity, which later passes re
 
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes.clean.subgraphs import detach
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import tensors_of, values
 
@@ -33,7 +34,7 @@ class InlineConditionals(Rule[tuple[gs.Node, str]]):
         outside = {id(t) for t in (*graph.inputs, *graph.outputs, *tensors_of(graph.nodes))}
         for name, other in node.attrs.items():
             if name != taken and isinstance(other, gs.Graph):
-                _detach(other)
+                detach(other)
         own = {
             id(t): t for t in tensors_of(branch.nodes) if id(t) not in outside and not t.is_empty()
         }
@@ -49,11 +50,3 @@ class InlineConditionals(Rule[tuple[gs.Node, str]]):
         for result, output in zip(branch.outputs, outputs, strict=True):
             name = editor.new_name(f"{output.name}_Identity")
             graph.nodes.append(gs.Node("Identity", name, {}, [result], [output]))
-
-
-def _detach(graph: gs.Graph) -> None:
-    """Make a branch that is not taken read nothing from outside."""
-    for node in graph.nodes:
-        for inner in node.subgraphs():
-            _detach(inner)
-        node.inputs.clear()

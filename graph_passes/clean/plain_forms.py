@@ -1,7 +1,7 @@
 """Write rare forms of operators that wpk carries by their usual forms.
 
 MatMul(v, B), MatMul(A, v)           ->  a product of matrices between Unsqueeze and Squeeze
-Gemm<beta = b>(A, B, C)              ->  Gemm(A, B, C * b)
+Gemm<beta = b>(A, B, C)              ->  Gemm(A, B, C * b); Gemm(A, B) where b is 0
 ReduceSum over no axes               ->  Identity; other reductions: what they do to one number
 Slice with a negative step           ->  Gather of the places that it takes
 Pad of the leading axis, of 5 axes   ->  Pad between Reshapes that join the axes it leaves alone
@@ -91,13 +91,15 @@ def _product_with_vector(node: gs.Node) -> _Rewrite | None:
 
 def _scaled_bias(node: gs.Node) -> _Rewrite | None:
     beta, bias = float(node.attrs.get("beta", 1.0)), given(node, 2)
-    if beta in (0.0, 1.0) or bias is None or not is_float(bias):
+    if beta == 1.0 or bias is None or not is_float(bias):
         return None
 
     def rewrite(editor: GraphEditor) -> None:
-        factor = editor.constant(f"{node.name}_beta", np.array(beta), bias.dtype)
-        scaled = editor.add("Mul", [bias, factor], like=bias)
-        node.inputs = [*node.inputs[:2], scaled]
+        scaled = []
+        if beta != 0.0:
+            factor = editor.constant(f"{node.name}_beta", np.array(beta), bias.dtype)
+            scaled = [editor.add("Mul", [bias, factor], like=bias)]
+        node.inputs = [*node.inputs[:2], *scaled]
         node.attrs["beta"] = 1.0
 
     return rewrite

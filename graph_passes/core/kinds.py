@@ -61,7 +61,7 @@ def is_elementwise(node: gs.Node | None) -> bool:
 def computes_in_integers(node: gs.Node | None) -> bool:
     """Tell whether the numbers of an element-wise node are integers that fp32 does not hold.
 
-    Such nodes are computed together, and not with others. What a comparison with a small constant
+    Such nodes are computed together, and not with others. What a comparison with one small constant
     says of a large integer, its rounding to fp32 says as well.
     """
     if node is None or not is_elementwise(node) or is_op(node, "Cast", "Identity", "Dropout"):
@@ -72,7 +72,7 @@ def computes_in_integers(node: gs.Node | None) -> bool:
         return False
     sides = split_constant(node) if OPERATORS[node.op].integers is Integers.COMPARE else None
     values = integers(sides[1]) if sides is not None else None
-    return values is None or any(abs(value) >= EXACT_IN_FP32 for value in values)
+    return values is None or len(values) != 1 or abs(values[0]) >= EXACT_IN_FP32
 
 
 def _is_integer(tensor: gs.Tensor) -> bool:

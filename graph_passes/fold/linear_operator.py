@@ -18,7 +18,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.query import floats, given, is_op, pads, rank, why_shared
+from wpk.graph_passes.core.query import floats, given, pads, rank, why_shared
 
 LINEAR_OPS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
@@ -72,6 +72,8 @@ def why_not_linear(node: gs.Node) -> str | None:
         return f"bias '{bias.name}' of '{node.name}' is not a constant of floats"
     if node.op == "MatMul" and rank(node.inputs[1]) == 1:
         return f"'{node.name}' multiplies by a vector, which has no output channels"
+    if node.op == "Gemm" and node.attrs.get("beta", 1.0) != 1.0:
+        return f"'{node.name}' scales its bias by beta, which `PlainForms` takes out of floats"
     return None
 
 
@@ -197,11 +199,9 @@ def float_weight(node: gs.Node) -> Vector:
 
 
 def _float_bias(node: gs.Node) -> Vector:
-    """Return the bias with Gemm's factor ``beta`` applied; zeros where there is none."""
+    """Return the bias; zeros where there is none."""
     bias = floats(given(node, 2))
-    if bias is None:
-        return np.zeros(output_channels(node))
-    return bias * float(node.attrs.get("beta", 1.0)) if is_op(node, "Gemm") else bias
+    return np.zeros(output_channels(node)) if bias is None else bias
 
 
 def _set_weights(editor: GraphEditor, node: gs.Node, weight: Vector, bias: Vector) -> None:
@@ -210,6 +210,4 @@ def _set_weights(editor: GraphEditor, node: gs.Node, weight: Vector, bias: Vecto
     if node.op != "MatMul" and (given(node, 2) is not None or bool(bias.any())):
         name = f"{old.name}_bias" if given(node, 2) is None else f"{node.inputs[2].name}_folded"
         inputs.append(editor.constant(name, bias, old.dtype))
-        if node.op == "Gemm":
-            node.attrs["beta"] = 1.0
     node.inputs = inputs

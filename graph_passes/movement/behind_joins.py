@@ -53,7 +53,8 @@ def behind_picks(node: gs.Node, turn: Turn) -> Swap | None:
     known = all(isinstance(size, int) for size in source[1:]) and len(sizes) == count
     if not known or turn.perm[:count] != list(range(first, first + count)):
         return None
-    inside = np.moveaxis(np.where(index < 0, index + np.array(sizes), index), -1, 0)
+    at = index.astype(np.int64)
+    inside = np.moveaxis(np.where(at < 0, at + np.array(sizes), at), -1, 0)
     places = np.ravel_multi_index(tuple(inside), sizes)
     joined: Dims = [*source[:first], int(np.prod(sizes)), *source[first + count :]]
     picked: Dims = [*source[:first], *places.shape, *source[first + count :]]

@@ -22,7 +22,7 @@ _MAX_STEPS = 16
 
 def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], None]) -> set[int]:
     """Return the ids of the nodes that stay in fp32; ``refuse`` is told of types and constants."""
-    wide: set[int] = set()
+    wide = _makers_of_large_integers(graph)
     loud: set[int] = set()
     for node in graph.nodes:
         if is_call(node) or not _touches_fp32(node):
@@ -34,7 +34,7 @@ def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], N
                 loud.add(id(node))
         if reason is not None:
             refuse(node, reason)
-        if reason is not None or is_op(node, *SENSITIVE) or _becomes_large_integers(node):
+        if reason is not None or is_op(node, *SENSITIVE):
             wide.add(id(node))
         elif _follows_loud(node, loud):
             loud.add(id(node))
@@ -46,10 +46,23 @@ def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], N
     return wide
 
 
-def _becomes_large_integers(node: gs.Node) -> bool:
-    """Whether what ``node`` computes is made an integer of more bits than 16-bit numbers have."""
-    readers = [reader for tensor in node.outputs for reader in tensor.outputs]
-    return any(is_op(each, "Cast") and each.outputs[0].dtype in _LARGE_INTEGERS for each in readers)
+def _makers_of_large_integers(graph: gs.Graph) -> set[int]:
+    """Nodes whose numbers become integers of more bits than 16-bit numbers have, moved or not."""
+    found: set[int] = set()
+    for node in reversed(graph.nodes):
+        if is_call(node) or not _touches_fp32(node):
+            continue
+        readers = [reader for tensor in node.outputs for reader in tensor.outputs]
+        keeps = is_elementwise(node) or is_op(node, *_MOVEMENTS)
+        if any(_is_large_integer(each) for each in readers) or (
+            keeps and any(id(each) in found for each in readers)
+        ):
+            found.add(id(node))
+    return found
+
+
+def _is_large_integer(node: gs.Node) -> bool:
+    return is_op(node, "Cast") and node.outputs[0].dtype in _LARGE_INTEGERS
 
 
 def _touches_fp32(node: gs.Node) -> bool:

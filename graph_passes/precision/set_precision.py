@@ -9,7 +9,7 @@ stored). With fp16 and bf16 every node computes in 16 bits but
 2. nodes with a constant that the type cannot hold, e.g. the -3.4e38 of a mask, and the element-wise
    nodes and movements after them, since such values must not pass through 16 bits;
 3. nodes without a form of that type at the graph's opset (bf16 raises the opset to 22 first);
-4. nodes whose numbers become integers of more than 8 bits;
+4. nodes whose numbers become integers of more than 8 bits, through element-wise nodes and movements, too;
 5. element-wise nodes that will be computed together with those: before a softmax, and after any
    sensitive node, so that no rounding happens within one kernel.
 

@@ -98,11 +98,10 @@ def _product(editor: GraphEditor, members: Sequence[Sibling], total: int) -> gs.
             for one, bias in zip(members, biases, strict=True)
         ]
         vector = editor.constant(f"{first.inputs[1].name}_biases", np.concatenate(parts), dtype)
-    attrs = {key: value for key, value in first.attrs.items() if key != "beta"}
     if vector is not None and first.op != "MatMul":
         inputs.append(vector)
     like, name = first.outputs[0], f"{first.name}_joined"
-    product = editor.add(first.op, inputs, like=like, shape=shape, name=name, attrs=attrs)
+    product = editor.add(first.op, inputs, like=like, shape=shape, name=name, attrs=first.attrs)
     if vector is None or first.op != "MatMul":
         return product
     return editor.add("Add", [product, vector], like=product)

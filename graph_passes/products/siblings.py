@@ -155,10 +155,7 @@ def _own_bias(product: gs.Node) -> NDArray[np.float64] | Refusal | None:
         return None
     if is_op(product, "Conv"):
         return floats(bias)
-    vector = channel_vector(product, bias, 2, -1, output_channels(product))
-    if isinstance(vector, Refusal):
-        return vector
-    return vector * float(product.attrs.get("beta", 1.0))
+    return channel_vector(product, bias, 2, -1, output_channels(product))
 
 
 def _only_reader(graph: gs.Graph, tensor: gs.Tensor, *ops: str) -> gs.Node | None:
@@ -248,7 +245,7 @@ def _key(sibling: Sibling) -> object:
     """Equal for products that may be one."""
     product, shape = sibling.product, list(sibling.weight.shape)
     del shape[sibling.weight_axis]
-    attrs = {key: value for key, value in product.attrs.items() if key not in ("beta", "group")}
+    attrs = {key: value for key, value in product.attrs.items() if key != "group"}
     if is_op(product, "Conv"):
         attrs = _window(attrs, len(shape) - 1)
     words = sorted((key, str(value)) for key, value in attrs.items())

@@ -18,7 +18,6 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import (
     dims,
-    floats,
     given,
     live_nodes,
     made_by,
@@ -26,7 +25,13 @@ from wpk.graph_passes.core.query import (
     same_dims,
     why_shared,
 )
-from wpk.graph_passes.fold.linear_operator import Vector, channel_vector, output_channels
+from wpk.graph_passes.fold.linear_operator import (
+    Vector,
+    channel_vector,
+    float_weight,
+    output_channels,
+    why_not_linear,
+)
 from wpk.graph_passes.movement.reshape_chains import permutation
 
 
@@ -88,9 +93,10 @@ class GemmBetweenReshapes(Rule[_Sandwich]):
         reason = _why_not_leading(first, node)
         if reason is not None:
             return Refusal(gemm.name, reason)
-        weight = floats(gemm.inputs[1])
-        if weight is None:
-            return Refusal(gemm.name, f"weight '{gemm.inputs[1].name}' is not a constant of floats")
+        reason = why_not_linear(gemm)
+        if reason is not None:
+            return Refusal(gemm.name, reason)
+        weight = float_weight(gemm)
         weight = weight.T if gemm.attrs.get("transB", 0) else weight
         if gemm.attrs.get("transA", 0) or not _keep_last(first, node, weight):
             return Refusal(gemm.name, "the reshapes take the last dimension apart")
@@ -111,8 +117,7 @@ class GemmBetweenReshapes(Rule[_Sandwich]):
         new = editor.constant(f"{old.name}_matrix", match.weight * alpha, old.dtype)
         product = editor.add("MatMul", [_joined(editor, match.first, output), new], like=output)
         if match.bias is not None:
-            offsets = match.bias * float(gemm.attrs.get("beta", 1.0))
-            constant = editor.constant(f"{gemm.inputs[2].name}_vector", offsets, old.dtype)
+            constant = editor.constant(f"{gemm.inputs[2].name}_vector", match.bias, old.dtype)
             product = editor.add("Add", [product, constant], like=output)
         editor.replace(output, product)
 

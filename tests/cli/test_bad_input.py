@@ -57,7 +57,8 @@ def optimize(refused: Refused, model: Path, *options: object) -> str:
 def test_models_that_cannot_be_carried(
     refused: Refused, write_model: WriteModel, text: str, reason: str
 ) -> None:
-    message = optimize(refused, write_model(HEAD + text))
+    options = ("--fallback", "off") if "Softmax" in text else ()
+    message = optimize(refused, write_model(HEAD + text), *options)
     assert reason.lower() in message.lower()
 
 
@@ -65,17 +66,14 @@ def test_all_unsupported_nodes_are_listed_at_once(
     refused: Refused, write_model: WriteModel
 ) -> None:
     text = (
-        (
-            "(float[1, 8] x) => (float[1, 8] y) "
-            "{ [one] a = CumSum(x, i) [two] b = Relu(a) [three] y = Det2(b) }"
-        )
-        .replace("Det2", "Hardmax")
-        .replace("CumSum(x, i)", "Hardmax(x)")
+        "(float[1, 8] x) => (float[1, 8] y) "
+        "{ [one] a = RandomNormalLike(x) [two] b = Relu(a) [three] y = Bernoulli(b) }"
     )
     message = optimize(refused, write_model(HEAD + text), "--fallback", "off")
     assert "one" in message
     assert "three" in message
-    assert "Hardmax" in message
+    assert "RandomNormalLike" in message
+    assert "Bernoulli" in message
 
 
 @pytest.mark.parametrize("opset", [10, 999])

@@ -83,6 +83,11 @@ def test_a_missing_barrier_in_front_of_the_arrival_is_seen() -> None:
         _run_often(Fault("", drop("written")))
 
 
+def test_a_missing_barrier_behind_the_wait_is_seen() -> None:
+    with pytest.raises(EmulatorError, match="no barrier after a store of thread"):
+        _run_often(Fault("", drop("all_arrived")))
+
+
 def _run_often(fault: Fault) -> None:
     for seed in range(5):
         _run(CHECKING, fault, seed=seed)

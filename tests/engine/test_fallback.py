@@ -52,8 +52,10 @@ def test_a_model_with_nodes_that_have_no_kernel_runs(name: str, tmp_path: Path) 
     model, path = written(name, tmp_path, check="quick")
     with wpk.load(path, device="cpu") as engine:
         assert steps(engine.plan)
-        checks = [c for step in engine.plan.steps for c in step.evidence.checks]
-        assert [check.outcome for check in checks] == [Outcome.OK] * len(checks)
+        for step in engine.plan.steps:
+            alone = step.fallback is not None and "LSTM" in step.fallback.operators
+            expected = Outcome.INCONCLUSIVE if alone else Outcome.OK
+            assert {check.outcome for check in step.evidence.checks} == {expected}
         for dims in ({}, {"n": 3} if engine.plan.free else {}):
             inputs = random_inputs(engine.plan, 7, dims)
             require_equal(engine.run(inputs), right(model, inputs))
@@ -62,9 +64,10 @@ def test_a_model_with_nodes_that_have_no_kernel_runs(name: str, tmp_path: Path) 
 def test_what_has_a_kernel_keeps_it(tmp_path: Path) -> None:
     _, path = written("lstm", tmp_path, check="off")
     plan = read_plan(path).plan
-    assert [step.operators for step in steps(plan)] == [("LSTM",)]
+    assert [step.operators for step in steps(plan)] == [("LSTM",), ("LSTM",)]
     kernels = [each.operator.problem.words() for each in plan.steps if each.launches]
-    assert kernels == [f"transpose 7{TIMES}2{TIMES}2{TIMES}5", "relu(a) 140"]
+    joined = [f"copy 14{TIMES}5"] * 2 + ["copy 10"] * 2  # what both directions give, side by side
+    assert sorted(kernels) == sorted([*joined, "relu(a) 140"])
 
 
 def test_neighbours_are_one_step_and_a_kernel_between_them_makes_two(tmp_path: Path) -> None:

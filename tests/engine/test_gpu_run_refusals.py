@@ -19,7 +19,7 @@ from wpk.plan.plan_file import read_plan
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda x: Interface(x.astype(np.float64)), "'x' has type float64, expected fp32"),
+        (lambda x: Interface(x.astype(np.float64)), "'x' has type fp64, expected fp32"),
         (lambda x: Interface(x[..., :6]), "'x' is not dense"),
         (lambda x: Interface(aligned(x, 4)), "no multiple of 16 bytes"),
         (lambda x: Interface(x[0]), r"'x' has shape \[3, 9, 7\]"),

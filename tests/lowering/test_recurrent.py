@@ -67,6 +67,22 @@ CARRIED = {
     ),
 }
 
+UNROLLED = {
+    "a scan over steps, backwards, with a free batch in front": (
+        "(float[N,4] s, float[N,5,4] x, float[4,4] w) => (float[N,4] y, float[N,5,4] z) { y, z = Scan "
+        "<num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[1], scan_input_directions=[1], "
+        "scan_output_directions=[1], body = b (float[M,4] p, float[M,4] t) => (float[M,4] q, float[M,4] u) "
+        "{ m = MatMul(p, w) a = Add(m, t) q = Tanh(a) u = Identity(q) }> (s, x) }"
+    ),
+    "a loop whose steps a shape says": (
+        "(float[2,3] x) => (float[2,3] y, float[3,2,3] z) { one = Constant<value=int64 {1}>() "
+        "c = Constant<value=bool {1}>() s = Shape(x) n = Gather(s, one) y, z = Loop(n, c, x) "
+        "<body = b (int64 i, bool ci, float[2,3] p) => (bool co, float[2,3] q, float[2,3] u) "
+        "{ co = Cast<to=9>(ci) f = Cast<to=1>(i) m = Mul(f, p) q = Cos(m) u = Sub(q, p) }> }"
+    ),
+}
+"""Loops, which become copies of their bodies."""
+
 NETWORKS = {
     "an activation with parameters": (
         (
@@ -82,17 +98,17 @@ NETWORKS = {
         ),
         ["LSTM"],
     ),
-    "a loop": (
+    "a loop of as many steps as a number says": (
         (
-            "(float[2,3] x) => (float[2,3] y) { n = Constant<value=int64 {3}>() "
-            "c = Constant<value=bool {1}>() y0 = Loop(n, c, x) <body = b (int64 i, bool ci, float[2,3] p) "
+            "(float[2,3] x) => (float[2,3] y) { n0 = ReduceMax<keepdims=0>(x) "
+            "n = Cast<to=7>(n0) c = Constant<value=bool {1}>() y0 = Loop(n, c, x) <body = b (int64 i, bool ci, float[2,3] p) "
             "=> (bool co, float[2,3] q) { co = Identity(ci) q = Add(p, p) }> y = Relu(y0) }"
         ),
         ["Loop"],
     ),
-    "a scan": (
+    "a scan of any number of steps": (
         (
-            "(float[2,3] x, float[4,2,3] s) => (float[2,3] y, float[4,2,3] z) { y, z = Scan "
+            "(float[2,3] x, float[N,2,3] s) => (float[2,3] y, float[N,2,3] z) { y, z = Scan "
             "<num_scan_inputs = 1, body = b (float[2,3] p, float[2,3] t) => (float[2,3] q, float[2,3] u) "
             "{ q = Add(p, t) u = Identity(q) }> (x, s) }"
         ),
@@ -126,7 +142,7 @@ def test_says_why(name: str, words: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@pytest.mark.parametrize("body", CARRIED.values(), ids=CARRIED.keys())
+@pytest.mark.parametrize("body", [*CARRIED.values(), *UNROLLED.values()], ids=[*CARRIED, *UNROLLED])
 def test_gives_what_onnx_runtime_gives(body: str, precision: str, tmp_path: Path) -> None:
     path = small_models.write(f"agraph {body}", tmp_path)
     wpk.optimize(path, tmp_path / "model.plan", target="h200", precision=precision)

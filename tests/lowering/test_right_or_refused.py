@@ -53,6 +53,12 @@ RIGHT = {
         "(float[4,2,3] x) => (float[4,6] y) { r = Constant<value_ints=[4,6]>() "
         "f = Flatten<axis=-1>(x) s = Softmax(f) y = Reshape(s, r) }"
     ),
+    "Floats where integers are less than a range of small ones": (
+        "(int64[2] a, float[2,8] x) => (float[2,8] y) { s = Constant<value_ints=[2,1]>() "
+        "r = Constant<value_ints=[0,1,2,3,4,5,6,7]>() c = Reshape(a, s) l = Less(c, r) "
+        "z = Constant<value=float {0}>() m = Constant<value=float {-3}>() "
+        "w = Where(l, z, m) y = Mul(w, x) }"
+    ),
     "Max of a tensor and itself flat": (
         "(float[4,6] x) => (float[4,6] y) { f = Flatten<axis=-1>(x) y = Max(x, f) }"
     ),

@@ -222,8 +222,7 @@ REFUSALS = [
     (replace(RESNET, transposed=True), H200, "transposed"),
     (replace(RESNET, dilation=(1, 2)), H200, "dilated by (1, 2)"),
     (replace(RESNET, filter=(16, 31)), H200, "128 steps"),
-    (replace(RESNET, y=channels_last(DType.INT32, 64, 112, 112)), H200, "int32"),
-    (replace(RESNET, x=channels_first(DType.UINT8, 3, 224, 224)), H200, "uint8"),
+    (replace(RESNET, x=channels_first(DType.INT32, 3, 224, 224)), H200, "int32"),
     (RESNET, V100, "no asynchronous copies"),
 ]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.faults.planter import Fault, drop, plant
+from support.faults.planter import Fault, change, drop, plant
 
 from wpk.dtypes import DType
 from wpk.errors import LaunchError
@@ -84,6 +84,33 @@ def test_an_index_outside_would_be_found(checking_execution: Any) -> None:
     with pytest.raises(LaunchError):
         checking_execution.run(
             faulty, by_element(DType.FP32), VectorSchedule(1, 64), memory, (2, 3, 6), {"n": 2}
+        )
+
+
+_ROW_ENDS = Fault("the end of a row is not looked at", change("row_ends", "v >=", "false &&"))
+
+
+def test_a_row_of_indices_read_beyond_its_end_is_found(checking_execution: Any) -> None:
+    """The last vector of a row of 6, four to a vector, holds two."""
+    y = Tensor(DType.FP32, (24, 8, 1), padding=2)
+    problem = replace(by_element(DType.FP32), y=y)
+    memory = [np.ones(60, np.float32), np.zeros(36, np.int64)]
+    with pytest.raises(LaunchError):
+        checking_execution.run(
+            plant(READ, _ROW_ENDS), problem, VectorSchedule(4, 64), memory, (2, 3, 6), {"n": 2}
+        )
+
+
+def test_a_row_of_updates_read_beyond_its_end_is_found(checking_execution: Any) -> None:
+    problem = written(WriteKind.NONE, DType.FP16, shared=False, inner=6, padding=2)
+    memory = [
+        checking_execution.memory(problem.data, np.zeros((2, 2, 7, 6), np.float16)),
+        np.zeros(2 * 2 * 5 * 6, np.int64),
+        np.ones(2 * 2 * 5 * 6, np.float16),
+    ]
+    with pytest.raises(LaunchError):
+        checking_execution.run(
+            plant(WRITE, _ROW_ENDS), problem, VectorSchedule(4, 64), memory, (2, 2, 7, 6), {"n": 2}
         )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.faults.planter import Fault, drop, plant
+from support.faults.planter import Fault, change, drop, plant
 
 from wpk.dtypes import DType
 from wpk.errors import LaunchError
@@ -89,6 +89,14 @@ def test_a_missing_barrier_is_found(point: str, checking_execution: Any) -> None
     except LaunchError:
         return
     assert (np.abs(y - right(problem, x)) > 1e-3 * right(problem, x)).any()
+
+
+def test_a_row_read_beyond_its_end_is_found(checking_execution: Any) -> None:
+    problem, schedule = rows(DType.FP32, 80), SCAN.schedule_type(1, 64)
+    faulty = plant(SCAN, Fault("one element more", change("row_ends", "size", "size + 1")))
+    x = np.ones((2, 3, 80), np.float32)
+    with pytest.raises(LaunchError):
+        checking_execution.run(faulty, problem, schedule, [x.reshape(-1)], x.shape, {"n": 2})
 
 
 def test_refuses_in_words() -> None:

@@ -62,6 +62,20 @@ def test_a_planted_fault_is_seen(fault: Fault, exchange: int, checking_execution
 
 
 @pytest.mark.parametrize(
+    ("point", "exchange"),
+    [("words_cleared", WORDS), ("sequences_done", WORDS), ("sequences_done", GRID)],
+)
+def test_a_missing_barrier_between_teams_of_sequences_is_seen(
+    point: str, exchange: int, checking_execution: Any
+) -> None:
+    problem = recurrence(Cell.LSTM, hidden=64, batch=21, steps=3, given=("bias", "h0"))
+    schedule = RecurrenceMmaSchedule(16, 8, 2, exchange, 1)
+    template = plant(RecurrenceMmaTemplate(), Fault("a barrier is missing", drop(point)))
+    assert _worst(checking_execution, RecurrenceMmaTemplate(), problem, schedule) <= _ALLOWED
+    assert _is_seen(checking_execution, template, problem, schedule)
+
+
+@pytest.mark.parametrize(
     ("name", "resets"), [("states_written", 1), ("states_written", 0), ("reset_states_written", 0)]
 )
 def test_a_missing_barrier_on_ordinary_cores_is_seen(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.faults.planter import Fault, drop, plant
+from support.faults.planter import Fault, change, drop, plant
 
 from wpk.dtypes import DType
 from wpk.errors import LaunchError
@@ -94,6 +94,26 @@ def test_columns_of_odd_lengths(
         template, problem, template.schedule_type(**schedule), [x.reshape(-1)], (5, problem.count)
     )
     np.testing.assert_array_equal(y, right(problem, np.ascontiguousarray(x.T)))
+
+
+@pytest.mark.parametrize(("template", "schedule", "fault"), [
+    (ARG, {"outputs": 4, "splits": 8},
+        Fault("a row is read beyond its end", change("share_ends", "size", "size + 1"))),
+    (RANK, {"vector": 1, "threads": 64},
+        Fault("others are written, too", drop("others_are_left_out"))),
+    (SORT, {"kept": 64, "threads": 64},
+        Fault("a row is read beyond its end", change("row_ends", "size", "size + 1"))),
+])  # fmt: skip
+def test_what_leaves_a_row_is_found(
+    template: Any, schedule: Any, fault: Fault, checking_execution: Any
+) -> None:
+    problem = rows(DType.FP32, 40, 1)
+    x = np.arange(2.0 * 3 * 40, dtype=np.float32).reshape(2, 3, 40)
+    made, shape = template.schedule_type(**schedule), (2, 3, 1)
+    with pytest.raises(LaunchError):
+        checking_execution.run(
+            plant(template, fault), problem, made, [x.reshape(-1)], shape, {"n": 2}
+        )
 
 
 def test_sorting_keeps_no_more_than_shared_memory_holds() -> None:

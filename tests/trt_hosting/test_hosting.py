@@ -17,7 +17,7 @@ from wpk.errors import TargetError, VerificationError, WpkError
 from wpk.lowering.model import lower_model
 from wpk.nvinfer import EngineCalls, TensorRTError, binding_of
 from wpk.options import TensorRTOptions
-from wpk.report import engine_text
+from wpk.report import engine_text, plain_text
 from wpk.targets import find_target
 from wpk.tensorrt import exported
 from wpk.tensorrt.hosting import with_plugins
@@ -118,7 +118,7 @@ def test_what_tensorrt_timed_is_told_per_operator(
     native = [each for each in tuned.values() if each["operators"] == ["conv_4"]]
     assert native
     assert all(each["tactics"][1]["kernel"] == "native 2" for each in native)
-    shown = engine_text(outcome.description)
+    shown = plain_text(*engine_text(outcome.description))
     (line,) = (each for each in shown.splitlines() if "of a plugin 2" in each and "_0" in each)
     assert line.split()[:3] == ["conv_hardswish_0", "conv_hardswish_0", "2"]
     assert line.endswith("3.0")

@@ -14,9 +14,6 @@ from wpk.errors import EngineError
 from wpk.graph_passes import RANDOM_OPS
 from wpk.plan import Check, Outcome
 
-_RECURRENT, _LENGTHS = ("GRU", "LSTM", "RNN"), 4
-"""Operators, and their input, that onnx 1.23's reference leaves out."""
-
 _TRAINING = 2
 """The input of Dropout that says whether it drops."""
 
@@ -37,16 +34,6 @@ def draws(node: onnx.NodeProto) -> bool:
 def _trains(node: onnx.NodeProto) -> bool:
     """Whether a Dropout may drop: it is told whether it trains."""
     return node.op_type == "Dropout" and len(node.input) > _TRAINING and bool(node.input[_TRAINING])
-
-
-def require_evaluable(node: onnx.NodeProto) -> None:
-    """Refuse what onnx's reference takes for something else without a word.
-
-    Raises:
-        NotImplementedError: It leaves out the lengths of sequences.
-    """
-    if node.op_type in _RECURRENT and len(node.input) > _LENGTHS and node.input[_LENGTHS]:
-        raise NotImplementedError("it leaves out the lengths of sequences")
 
 
 class Evaluation:
@@ -72,7 +59,6 @@ class Evaluation:
         name = next(each for each in node.output if each)
         if name not in self._evaluators:
             try:
-                require_evaluable(node)
                 self._evaluators[name] = NodeEvaluator(node, {"": self._opset})
             except (
                 Exception

@@ -7,13 +7,15 @@ from onnx.reference.op_run import OpRun
 
 from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
+from wpk.checks.reference_grid_sample import GridSample
 from wpk.checks.reference_indexed import (
     GatherElements,
     OneHot,
     ScatterElements,
     ScatterND,
 )
-from wpk.checks.reference_loop import Loop
+from wpk.checks.reference_linear_attention import LinearAttention
+from wpk.checks.reference_loop import Loop, Scan
 from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
@@ -84,10 +86,12 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     GRU,
     Gelu,
     GlobalMaxPool,
+    GridSample,
     GroupNormalization,
     HardSwish,
     LRN,
     LSTM,
+    LinearAttention,
     LogSoftmax,
     Loop,
     LpNormalization,
@@ -97,6 +101,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     QuantizeLinear,
     RNN,
     Resize,
+    Scan,
     ScatterElements,
     ScatterND,
     Softmax,

@@ -185,15 +185,17 @@ def _require_same(first: Path, plan: Plan, path: Path, other: Plan) -> None:
     Raises:
         EngineError: They are not.
     """
-    interfaces = [
-        [(p.name, p.dtype, len(p.shape)) for p in (*each.inputs, *each.outputs)]
-        for each in (plan, other)
-    ]
-    if plan.provenance.model_digest != other.provenance.model_digest or (
-        interfaces[0] != interfaces[1]
-    ):
+    same_model = plan.provenance.model_digest == other.provenance.model_digest
+    if not same_model or _interface(plan) != _interface(other):
         raise EngineError(
             f"{path} is a plan of {other.provenance.model}, {first} one of another model: "
             f"{plan.provenance.model}",
             fix="give plans of one model file, written with other --shapes",
         )
+
+
+def _interface(plan: Plan) -> object:
+    """What goes in and out; an output that one plan gives a shape may have it from the run in another."""
+    outputs = {port.name: port.dtype for port in plan.outputs}
+    outputs |= {output.name: output.dtype for output in plan.kept_outputs}
+    return [(port.name, port.dtype, len(port.shape)) for port in plan.inputs], outputs

@@ -69,7 +69,7 @@ def lower(
                 if not handed.outline():
                     return _program(state)
             elif not fallback or not refused.can_be_handed or not handed.take(refused.nodes):
-                refused.raise_all()
+                refused.raise_all(fallback=fallback)
         except NotAViewError as obstacle:
             plain |= {obstacle.source}  # lay it out row-major, and begin again
         except WpkError:

@@ -28,6 +28,7 @@ SIMPLIFYING = (
     "quantisation-parts",
     "quantised-products",
     "resize-parts",
+    "unroll-loops",
     "window-parts",
     "recurrent-batch-first",
     "recurrent-directions",

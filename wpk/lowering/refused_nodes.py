@@ -73,8 +73,11 @@ class RefusedNodes:
         if role == "input":
             self._pretend(tensor)
 
-    def raise_all(self) -> NoReturn:
+    def raise_all(self, *, fallback: bool) -> NoReturn:
         """Raise for all of them, of which there are some.
+
+        Args:
+            fallback: Whether ONNX Runtime was to execute them.
 
         Raises:
             UnsupportedError: Naming all of them.
@@ -92,8 +95,15 @@ class RefusedNodes:
             ) from self._bug
         raise UnsupportedError(
             f"{len(rows)} nodes are not supported (node, operator, why):\n{table}",
-            fix="replace these operators before exporting, or let ONNX Runtime execute them: --fallback on",
+            fix=self._fix(fallback),
         ) from self._bug
+
+    def _fix(self, fallback: bool) -> str:
+        if not self.can_be_handed:
+            return "decide the sizes of the model's inputs, --shapes NAME:1x3x224x224, or export it with others"
+        if fallback:
+            return "replace these operators before exporting"
+        return "replace these operators before exporting, or let ONNX Runtime execute them: --fallback on"
 
     def _onnx_nodes(self, node: gs.Node) -> list[gs.Node]:
         """The nodes of the model that a node of the graph stands for, as the passes left them."""

@@ -184,10 +184,11 @@ class Recurrence(Problem):
             yield "linear_before_reset", f"said of {self.cell}"
 
     def _siblings(self) -> Iterator["Recurrence | None"]:
+        """Of ragged hidden sizes first; where blocks must share the units evenly, batch and steps alone are odd."""
         tensors = [access.tensor for _, access in self.optional()]
         unit = max(unit_of(1, self.r), unit_of(2, self.p, self.y))
         unit = max([unit, *(unit_of(len(t.strides) - 1, t) for t in tensors)])
-        for hidden in ragged(self.hidden, unit, _LEAST):
+        for hidden in (*ragged(self.hidden, unit, _LEAST), self.hidden):
             yield self._resized(odd_extent(self.batch, BATCH), hidden)
 
     def _resized(self, batch: Extent, hidden: int) -> "Recurrence | None":

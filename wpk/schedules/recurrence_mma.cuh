@@ -344,7 +344,7 @@ struct GridExchange
             return;
         arrive();
         if (threadIdx.x == 0)
-            waitGrid(counter, arrivals); // @sequences_finished
+            waitGrid(counter, arrivals);
     }
     WPK_DEVICE void publish(const Elements& elements, int next)
     {
@@ -429,7 +429,7 @@ struct WordExchange
         if (threadIdx.x == 0)
         {
             arriveGrid(counter);
-            waitGrid(counter, Team::blocks); // @clearing_awaited
+            waitGrid(counter, Team::blocks);
         }
     }
     // Of two buffers in turn: who hands on a state has those before it of all blocks, which then have read the one

@@ -14,6 +14,7 @@ namespace wpk
 template <class Problem, class Schedule>
 WPK_DEVICE void topByRank(Inputs<1> inputs, int n, void* y)
 {
+    static_assert(Schedule::vector == 1, "a thread has one element");
     using X = typename Problem::X;
     using Y = typename Problem::Y;
     using Rows = Ranking<Problem>;

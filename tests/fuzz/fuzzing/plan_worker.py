@@ -140,7 +140,7 @@ def _printed(error: WpkError) -> str:
     """What the command line prints of an error."""
     out = io.StringIO()
     with contextlib.redirect_stderr(out):
-        _failed(error)
+        _failed(error, verbose=0)
     return out.getvalue()
 
 

@@ -58,11 +58,18 @@ def test_a_normalisation_whose_statistics_nobody_reads_stays(load):
 
 
 def test_a_body_of_operators_that_are_not_carried_stays(refusals):
+    text = f"{H} g (float[3, 5] x) => (float[3, 5] y) {{ y = Bernoulli <seed = 1.0> (x) }}"
+    assert refusals(text, FunctionBodies()) == [
+        "its definition by ONNX has RandomUniformLike, which is not supported"
+    ]
+
+
+def test_a_body_with_a_loop_stays_where_its_steps_cannot_be_counted(refusals):
     text = """<ir_version: 13, opset_import: ["" : 27]>
-        g (float[2, 4, 24] q, float[2, 4, 24] k, float[2, 4, 24] v) => (float[2, 4, 24] y, float[2, 3, 8, 8] s)
+        g (float[2, N, 24] q, float[2, N, 24] k, float[2, N, 24] v) => (float[2, N, 24] y, float[2, 3, 8, 8] s)
         { y, s = LinearAttention <q_num_heads = 3, kv_num_heads = 3, update_rule = "linear"> (q, k, v) }"""
     assert refusals(text, FunctionBodies()) == [
-        "its definition by ONNX has Scan, which is not supported"
+        "its definition by ONNX has Scan, and 'q' has a free dimension"
     ]
 
 

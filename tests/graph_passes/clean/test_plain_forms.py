@@ -24,6 +24,11 @@ CASES = {
         {{ y = Gemm<alpha = 0.5, beta = -0.3>(a, b, c) }}""",
         ["Mul", "Gemm"],
     ),
+    "no beta": (
+        f"""{H} g (float[3, 5] a, float[5, 4] b, float[4] c) => (float[3, 4] y)
+        {{ y = Gemm<beta = 0.0>(a, b, c) }}""",
+        ["Gemm"],
+    ),
     "a sum over no axes": (
         f"""{H} g (float[3, 5] x) => (float[3, 5] y) <int64[0] axes = {{}}>
         {{ t = Neg(x)  y = ReduceSum<noop_with_empty_axes = 1>(t, axes) }}""",

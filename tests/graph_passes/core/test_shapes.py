@@ -4,7 +4,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 import pytest
 
-from wpk.graph_passes import infer_shapes
+from wpk.graph_passes import infer_shapes, proven_shapes
 
 FREE = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -108,3 +108,18 @@ def test_a_batch_that_was_cut_or_joined_is_not_the_free_one(load, body):
     infer_shapes(graph)
     assert graph.outputs[0].shape[0] != "batch"
     assert graph.outputs[0].shape[1:] == [6, 8]
+
+
+def test_proven_shapes_name_every_free_dimension_and_take_none_for_a_number(load):
+    graph = load("""
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[n, s, 8] x, float[s, n] z) => (float[n, s, 8] a, float[p, s, 8] b, float[q, 8] c, float[s, r] d, int64[3, m] e)
+<int64[3] parts = {0, 0, 8}, int64[2] rows = {-1, 8}>
+{ a = Reshape(x, parts) b = Concat<axis=0>(a, x) c = Reshape(x, rows) d = Concat<axis=1>(z, z) e = NonZero(x) }
+""")
+    found = proven_shapes(graph)
+    assert found["a"] == ["n", "s", 8]
+    assert found["b"] == [None, "s", 8]  # 2 n
+    assert found["c"] == [None, 8]  # n s
+    assert found["d"] == ["s", None]
+    assert found["e"] == [3, None]

@@ -40,7 +40,7 @@ BN = "BatchNormalization <epsilon = 0.01>"
         ),
         (
             "float[n, 5] x, float[5, 4] w, float[4] b",
-            "Gemm <alpha = 0.5, beta = 2.0> (x, w, b)",
+            "Gemm <alpha = 0.5> (x, w, b)",
             "float[n, 4] y",
         ),
         ("float[n, 5] x, float[4, 5] w", "Gemm <transB = 1> (x, w)", "float[n, 4] y"),
@@ -67,7 +67,7 @@ def test_folds_behind_a_linear_operator(prove, inputs, linear, output):
         ("float[n, 4] x, float[4, 3] w", "Gemm <alpha = 0.5> (a, w)", "float[n, 3] y"),
         (
             "float[n, 4] x, float[3, 4] w, float[3] b",
-            "Gemm <transB = 1, beta = 0.5> (a, w, b)",
+            "Gemm <transB = 1> (a, w, b)",
             "float[n, 3] y",
         ),
     ],

@@ -137,7 +137,7 @@ def test_pools_reductions_and_norms_take_what_follows(prove, anchor, shape):
 def test_a_gemm_with_transposes_and_factors_takes_its_tail(prove):
     proof = prove(
         f"""{H} g (float[8, N] x, float[5, 8] w, float[5] b, float[N, 5] r) => (float[N, 5] y) {{
-        m = Gemm<transA = 1, transB = 1, alpha = 0.5, beta = 2.0>(x, w, b)
+        m = Gemm<transA = 1, transB = 1, alpha = 0.5>(x, w, b)
         s = Add(r, m)  y = Gelu(s) }}""",
         FuseOperators(),
         constants="w b",

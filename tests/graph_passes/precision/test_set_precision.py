@@ -227,6 +227,22 @@ def test_a_cast_to_fp32_casts_to_the_new_type(load, precision):
     onnx.checker.check_model(gs.export_onnx(graph), full_check=True)
 
 
+@pytest.mark.parametrize("precision", LOW)
+def test_what_leads_to_large_integers_stays_in_fp32(load, precision):
+    """Through element-wise nodes and views, whoever else reads them; a product before them does not."""
+    text = f"""{H} g (float[2, 6] x, float[6, 600] w, float k) => (int64[1200] i, float[2, 600] y)
+        <int64[1] flat = {{-1}}> {{
+        p = MatMul(x, w)  t = Tanh(p)  m = Mul(t, k)  r = Reshape(m, flat)  f = Floor(r)
+        i = Cast<to = 7>(f)  y = Relu(p) }}"""
+    graph = load(text, "w k")
+    SetPrecision(precision)(graph)
+    narrow = variable_type(precision.storage)
+    made = types(graph)
+    assert made["MatMul_0"] == narrow
+    assert [made[name] for name in ("Tanh_1", "Mul_2", "Reshape_3", "Floor_4")] == [np.float32] * 4
+    onnx.checker.check_model(gs.export_onnx(graph), full_check=True)
+
+
 def test_views_of_an_input_come_before_its_cast(load):
     text = f"""{H} g (float[1, 6, 6, 3] x, float[4, 3, 3, 3] w) => (float[1, 4, 4, 4] y) {{
         t = Transpose<perm = [0, 3, 1, 2]>(x)  y = Conv(t, w) }}"""

@@ -67,7 +67,7 @@ def test_two_dimensional_products_join_along_their_outputs(prove, transposed):
     shapes = ("[8, 6]", "[4, 6]") if transposed else ("[6, 8]", "[6, 4]")
     text = f"""{H} g (float[n, 6] x, float{shapes[0]} wa, float{shapes[1]} wb, float[8] ba)
         => (float[n, 8] y, float[n, 4] z) {{
-        a = Gemm<transB = {transposed}, beta = 0.5>(x, wa, ba)  y = Softmax(a)
+        a = Gemm<transB = {transposed}>(x, wa, ba)  y = Softmax(a)
         b = Gemm<transB = {transposed}>(x, wb)  z = Softmax(b) }}"""
     proof = prove(text, JoinSiblings(), constants="wa wb ba", batches=(1, 3))
     assert proof.ops == ["Gemm", "Split", "Softmax", "Softmax"]

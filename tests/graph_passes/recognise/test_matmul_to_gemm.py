@@ -56,7 +56,7 @@ CONSTANTS = "int64[2] flat = {-1, 5}, int64[3] back = {2, 3, 4}, int64[3] other 
     ("gemm", "weight", "ops"),
     [
         ("Gemm(a, w)", "[5, 4]", ["MatMul"]),
-        ("Gemm <transB = 1, alpha = 0.5, beta = 2.0> (a, w, b)", "[4, 5]", ["MatMul", "Add"]),
+        ("Gemm <transB = 1, alpha = 0.5> (a, w, b)", "[4, 5]", ["MatMul", "Add"]),
     ],
 )
 def test_a_gemm_between_reshapes_works_in_more_dimensions(prove, gemm, weight, ops):
@@ -81,8 +81,16 @@ def test_heads_are_joined_before_a_gemm_between_reshapes(prove):
             "w",
             "the leading dimensions change from [2, 3] to [3, 2]",
         ),
-        ("c = Gemm(a, w)  y = Reshape(c, back)", "", "weight 'w' is not a constant of floats"),
-        ("c = Gemm(a, w, b)  y = Reshape(c, back)", "w", "'b' is not a constant of floats"),
+        (
+            "c = Gemm(a, w)  y = Reshape(c, back)",
+            "",
+            "weight 'w' of 'Gemm_1' is not a constant of floats",
+        ),
+        (
+            "c = Gemm(a, w, b)  y = Reshape(c, back)",
+            "w",
+            "bias 'b' of 'Gemm_1' is not a constant of floats",
+        ),
         (
             "c = Gemm(a, w)  d = Relu(c)  e = Reshape(c, back)  f = Reshape(d, back) y = Add(e, f)",
             "w",

@@ -24,6 +24,12 @@ _FAILED = (1, 2)  # pytest: a test failed; a module could not be imported
 _MARGIN_SECONDS, _SLOWER = 60.0, 4.0
 
 
+def _without_links(folder: str, names: list[str]) -> set[str]:
+    """Links to the folders that `_PACKAGES` copies in their places, and what Python generated."""
+    links = {name for name in names if (Path(folder) / name).is_symlink()}
+    return links | _GENERATED(folder, names)
+
+
 class BrokenTestsError(Exception):
     """Tests fail without a mutant: they could tell nothing."""
 
@@ -81,7 +87,7 @@ def copied(root: Path, folder: Path, count: int) -> list[Copy]:
         elif each.is_file():
             shutil.copy2(each, tree)
     for source, target in _PACKAGES.items():
-        shutil.copytree(root / source, site / target, ignore=_GENERATED)
+        shutil.copytree(root / source, site / target, ignore=_without_links)
     compileall.compile_dir(site, quiet=2)
     for number in range(1, count):
         shutil.copytree(first, folder / str(number))

@@ -182,7 +182,7 @@ def test_unknown_templates_cannot_be_left_out(tiled: Any, make_tiled: Any) -> No
     check_skips(("other", "tiled"), templates)
     with pytest.raises(ScheduleError, match="no schedule template is called 'a', 'b'") as caught:
         check_skips(("b", "tiled", "a"), templates)
-    assert caught.value.fix == "the schedule templates are other, tiled"
+    assert caught.value.fix == "there are other, tiled"
 
 
 def test_the_search_is_reproducible(tiled: Any, make_product: Make, make_compiler: Any) -> None:

@@ -26,7 +26,7 @@ TEXTS = {
         { s = Relu (x)
           y, all = Loop (trips, go, s)
           <body = b (int64 i, bool c, float[2, 6] v) => (bool d, float[2, 6] w, float[2, 6] z)
-            { d = Identity (c)  w = Sin (v)  z = Add (w, x) }> }""",
+            { two = Constant<value_int = 2> ()  d = Less (i, two)  w = Sin (v)  z = Add (w, x) }> }""",
     "einsum": """g (float[n, 3, 4] x) => (float[n, 3, 3] y)
         { s = Relu (x)  y = Einsum<equation = "bij,bkj->bik"> (s, x) }""",
     # Types that no kernel knows go in and out.
@@ -49,7 +49,7 @@ def text_model(text: str) -> onnx.ModelProto:
 
 
 def lstm_model() -> onnx.ModelProto:
-    """A layer as torch exports it: two directions, their outputs brought together, the last states used."""
+    """A layer as torch exports it, but with coupled gates: two directions, joined, the last states used."""
     rng = np.random.default_rng(0)
     weights = {
         name: rng.standard_normal(shape).astype(np.float32) * 0.3
@@ -60,7 +60,12 @@ def lstm_model() -> onnx.ModelProto:
     given.append(numpy_helper.from_array(np.array([1]), "second"))
     nodes = [
         helper.make_node(
-            "LSTM", ["x", "w", "r", "b"], ["y", "", "c"], hidden_size=5, direction="bidirectional"
+            "LSTM",
+            ["x", "w", "r", "b"],
+            ["y", "", "c"],
+            hidden_size=5,
+            direction="bidirectional",
+            input_forget=1,
         ),
         helper.make_node("Transpose", ["y"], ["t"], perm=[0, 2, 1, 3]),
         helper.make_node("Reshape", ["t", "target"], ["joined"]),

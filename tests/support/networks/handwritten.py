@@ -163,6 +163,24 @@ agraph (float[N,6,33] x, float[33,40] w1) => (float[N,40] y) {
   s = Mul(t, t)
   y = ReduceSum<keepdims=0>(s, axes)
 }""".replace("=> (float[N,40] y) {", "=> (float[N,40] y) {\n  axes = Constant<value_ints=[1]>()"),
+    "ranking": """
+agraph (float[N,6,20] x) => (float[N,6,20] y, int64[N,6] z) {
+  k = Constant<value_ints=[5]>()
+  axis = Constant<value=int64 {2}>()
+  c = CumSum(x, axis)
+  z = ArgMax<axis=2, keepdims=0>(c)
+  v, i = TopK(c, k)
+  s = Softmax(v)
+  y = ScatterElements<axis=2>(x, i, s)
+}""",
+    "recurrent": """
+agraph (float[N,7,40] x, float[1,128,40] w1, float[1,128,32] w2, float[1,256] wb) => (float[N,7,32] y) {
+  axis = Constant<value_ints=[1]>()
+  t = Transpose<perm=[1,0,2]>(x)
+  a, h, c = LSTM<hidden_size=32>(t, w1, w2, wb)
+  s = Squeeze(a, axis)
+  y = Transpose<perm=[1,0,2]>(s)
+}""",
     "transposed_output": """
 agraph (float[N,8,5,9] x, float[8,8,1,1] w1) => (float[N,9,8,5] y) {
   a = Conv(x, w1)

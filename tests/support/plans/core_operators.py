@@ -27,6 +27,8 @@ NETWORKS = (
     "movement",
     "embedding",
     "channel_shuffle",
+    "ranking",
+    "recurrent",
 )
 """Hand-written networks (`support.networks.handwritten.TEXTS`) that all templates are needed for."""
 

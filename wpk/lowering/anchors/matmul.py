@@ -90,13 +90,13 @@ def _common(a: View, b: View) -> DType:
 
 
 def _gemm_terms(result: Computation, anchor: Anchor) -> Computation:
-    """Gemm's alpha and beta * C as part of the epilogue."""
+    """Gemm's alpha and C as part of the epilogue; `PlainForms` has taken beta out of floats."""
     if anchor.node.op != "Gemm":
         return result
     alpha, beta = (float(anchor.attributes.get(n, 1.0)) for n in ("alpha", "beta"))
-    if beta not in (0.0, 1.0):
+    if beta != 1.0:
         raise RefusedError(f"Gemm with beta {beta}")
-    if beta and len(anchor.inputs) > 2 and anchor.inputs[2] is not None:
+    if len(anchor.inputs) > 2 and anchor.inputs[2] is not None:
         result = with_bias(result, only_view(anchor.inputs[2], "the bias"), anchor.shape)
     if alpha == 1.0:
         return result

@@ -47,9 +47,13 @@ def markdown_text(facts: ReportFacts) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+_LONGEST = 1000
+"""Characters of a cell: what a check says is shown whole, a hostile name is not."""
+
+
 def plain(content: str) -> str:
     """Text in which nothing is markup."""
-    return _MARKS.sub(r"\\\g<0>", visible(content, 200))
+    return _MARKS.sub(r"\\\g<0>", visible(content, _LONGEST))
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

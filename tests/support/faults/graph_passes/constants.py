@@ -46,6 +46,12 @@ _CUBIC = """<ir_version: 10, opset_import: ["" : 20]> g (float[2, 6, 6, 6] x)
     => (float[2, 6, 9, 8] y) <int64[4] sizes = {2, 6, 9, 8}> {
     t = Tanh(x)  y = Resize<mode = "cubic">(t, , , sizes) }"""
 
+_SAMPLED = """<ir_version: 10, opset_import: ["" : 20]> g (float[2, 3, 6, 5] x, float[2, 4, 7, 2] grid)
+    => (float[2, 3, 4, 7] y) { t = Tanh(x)  y = GridSample<padding_mode = "border">(t, grid) }"""
+
+_COLUMNS = """<ir_version: 10, opset_import: ["" : 18]> g (float[2, 12, 12] x) => (float[2, 2, 5, 5] y)
+    <int64[2] image = {5, 5}, int64[2] block = {3, 2}> { t = Tanh(x)  y = Col2Im(t, image, block) }"""
+
 _DEEP = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 4, 5, 6] y) {{
     t = Tanh(x)  y = MaxPool<kernel_shape = [2, 2, 2], pads = [1, 1, 1, 0, 0, 0]>(t) }}"""
 
@@ -87,6 +93,22 @@ FAULTS = (
         "return _Along(axis, weights, seen == _OUTSIDE)",
         "return _Along(axis, weights[::-1], seen == _OUTSIDE)",
         _CUBIC,
+    ),
+    BrokenPass(
+        "the grid names the first axis first",
+        "grid-sample-parts",
+        "clean.grid_sample_parts",
+        "number = count - 1 - axis",
+        "number = axis",
+        _SAMPLED,
+    ),
+    BrokenPass(
+        "blocks begin a pixel later",
+        "column-parts",
+        "clean.column_parts",
+        "here = (along >= 0) & (along < size)",
+        "here = (along >= 1) & (along < size)",
+        _COLUMNS,
     ),
     BrokenPass(
         "padding at the other end",

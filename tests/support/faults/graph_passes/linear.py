@@ -148,15 +148,6 @@ FAULTS = (
         "w b s",
     ),
     BrokenPass(
-        "beta is ignored",
-        "constants-into-weights",
-        "fold.linear_operator",
-        'return bias * float(node.attrs.get("beta", 1.0)) if is_op(node, "Gemm") else bias',
-        "return bias",
-        _GEMM.replace("ATTRIBUTES", "beta = 0.5"),
-        "w b s",
-    ),
-    BrokenPass(
         "a shift enters the bias with the wrong sign",
         "constants-before-weights",
         "fold.linear_operator",

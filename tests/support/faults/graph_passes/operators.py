@@ -11,9 +11,6 @@ _BRANCHES = f"""{_H} g (float[2, 6, 5, 5] x, float[8, 6, 1, 1] wa, float[8, 6, 1
     <float zero = {{0}}, float one = {{1}}, float half = {{0.5}}> {{
     a = Conv(x, wa, ba)  ra = FIRST  b = Conv(x, wb, bb)  rb = SECOND
     y = MaxPool<kernel_shape = [2, 2]>(ra)  z = AveragePool<kernel_shape = [2, 2]>(rb) }}"""
-_BIASED = f"""{_H} g (float[5, 6] x, float[6, 4] wa, float[6, 4] wb, float[4] ba, float[4] bb)
-    => (float[5, 4] y, float[5, 4] z) {{
-    a = Gemm<beta = 0.5>(x, wa, ba)  b = Gemm<beta = 0.5>(x, wb, bb)  y = Softmax(a)  z = Softmax(b) }}"""
 _HIDDEN = f"""{_H} g (float[2, 2] x) => (float[2, 2] y)
     <float zero = {{0}}, float one = {{1}}, float[2] lowest = {{-3e38, -3e38}}> {{
     seen = Greater(x, zero)  m = Cast<to = 1>(seen)  h = Sub(one, m)  p = Mul(h, lowest)
@@ -78,15 +75,6 @@ FAULTS = (
         "tuple(None if b is None else b.tobytes() for b in bounds)",
         "len(bounds)",
         _BRANCHES.replace("FIRST", "Clip(a, zero, one)").replace("SECOND", "Clip(b, zero, half)"),
-        "wa wb ba bb",
-    ),
-    BrokenPass(
-        "the biases' factor is forgotten",
-        "join-siblings",
-        "products.siblings",
-        'return vector * float(product.attrs.get("beta", 1.0))',
-        "return vector",
-        _BIASED,
         "wa wb ba bb",
     ),
     BrokenPass(

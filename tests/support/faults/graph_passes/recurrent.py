@@ -1,4 +1,4 @@
-"""Faults in what brings recurrent operators to one form, and parts them."""
+"""Faults in what brings recurrent operators to one form and parts them, and in unrolled loops."""
 
 from __future__ import annotations
 
@@ -33,8 +33,32 @@ _CELLS = _model(
     "(float[5, 2, 3] x, PARTS) => (float[5, 1, 2, 4] y, float[1, 2, 4] c)",
     "y, h, c = LSTM<hidden_size = 4>(x, w, r, b)",
 )
+_SCAN = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] s, float[4, 2, 3] x)
+    => (float[2, 3] y, float[4, 2, 3] z) {
+    y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1], body = b (float[2, 3] p, float[2, 3] t)
+        => (float[2, 3] q, float[2, 3] u) { q = Sub(t, p)  u = Tanh(q) }> (s, x) }"""
+_LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y)
+    <int64 n = {3}, bool t = {1}> {
+    y = Loop <body = b (int64 i, bool c, float[2, 3] p) => (bool d, float[2, 3] q) {
+        d = Identity(c)  f = Cast<to = 1>(i)  e = Mul(f, x)  q = Add(e, p) }> (n, t, x) }"""
 
 FAULTS = (
+    BrokenPass(
+        "a scan backwards begins at the front",
+        "unroll-loops",
+        "clean.unroll_loops",
+        "loop.steps - 1 - step if along.backwards else step",
+        "step if along.backwards else loop.steps - 1 - step",
+        _SCAN,
+    ),
+    BrokenPass(
+        "steps are counted from one",
+        "unroll-loops",
+        "clean.unroll_loops",
+        "np.int64(step)",
+        "np.int64(step + 1)",
+        _LOOP,
+    ),
     BrokenPass(
         "steps go backwards where the batch is in front",
         "recurrent-batch-first",
