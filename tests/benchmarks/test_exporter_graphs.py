@@ -42,6 +42,15 @@ def test_a_seed_draws_what_is_not_kept() -> None:
     assert len(drawn) >= 100
 
 
+def test_the_archive_of_drawn_graphs_holds_what_the_seed_draws() -> None:
+    order = [str(each) for each in catalogue.drawn(2)]
+    names = sorted(store.names(store.DRAWN), key=order.index)
+    assert len(names) == 22
+    last = order.index(names[-1])
+    assert last < 30  # but for a few that no exporter can write
+    assert names == [each for each in order[: last + 1] if each in names]
+
+
 @pytest.mark.parametrize("name", store.names())
 def test_a_name_says_how_a_graph_was_exported(name: str) -> None:
     assert str(Export.parse(name)) == name
@@ -79,6 +88,16 @@ def test_what_is_emptied_is_drawn_again_as_it_was_distributed() -> None:
     assert abs(found["w"].std() - 2) < 0.2
     for name in ("mask", "index", "scale"):
         np.testing.assert_array_equal(found[name], constants[name])
+
+
+def test_a_convolutions_weights_are_no_larger_than_a_network_bears() -> None:
+    model = onnx.ModelProto()
+    for name, scale in (("small", 0.1), ("large", 9.0)):
+        weights = np.random.default_rng(0).normal(0, scale, (64, 6, 3, 3)).astype(np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weights, name))
+    _, emptied = store.emptied(model)
+    assert emptied["small"][3] == pytest.approx(0.1, rel=0.05)
+    assert emptied["large"][3] == pytest.approx((store.LARGEST_VARIANCE / 54) ** 0.5, rel=1e-4)
 
 
 def test_masks_end_each_sentence_at_a_place_of_its_own() -> None:
