@@ -2,7 +2,8 @@
 
     python benchmarks/exporter_study.py                             # the kept list
     python benchmarks/exporter_study.py --only 'hf_*' --seed 1
-    python benchmarks/exporter_study.py --archive drawn.zip --output drawn.json
+    python benchmarks/exporter_study.py --archive benchmarks/exporters/drawn.zip \\
+        --output benchmarks/results/exporters-drawn.json
 
 Every graph has a process of its own, with a limit of time and memory, so that one that fails fails alone.
 What became of it is written at once to a file of results, and beside it, as Markdown, to a table. The exit

@@ -12,6 +12,7 @@ from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
 from wpk.graph_passes.clean.defined_forms import DefinedForms
+from wpk.graph_passes.clean.fourier_products import FourierProducts
 from wpk.graph_passes.clean.function_bodies import FunctionBodies
 from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
@@ -112,6 +113,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         PlainForms(),
         EinsumParts(),
         DefinedForms(),
+        FourierProducts(),
         ResizeParts(),
         GridSampleParts(),
         ColumnParts(),

@@ -24,11 +24,19 @@ from exporters.architecture import Given
 
 ARCHIVE = Path(__file__).with_name("kept.zip")
 
+DRAWN = Path(__file__).with_name("drawn.zip")
+"""Those that ``export_graphs.py --draw 2 22`` wrote: the first 22 of the seed's order that exporters can write."""
+
 SMALL = 32
 """Elements up to which an initializer is kept as it is: sizes, scales, anchors."""
 
 LARGE_NUMBER = 1e4
 """Initializers that reach it are kept: they mask."""
+
+LARGEST_VARIANCE = 6.0
+"""Of a convolution's weights, times the count of products in a sum: 2 keeps the size of activations (He et al.
+2015, eq. 10). Exporters fold normalisations into weights; drawn anew without regard to channels, these
+would make a network magnify what is rounded until nothing is left of its outputs."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ def emptied(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, Any]]:
         array = numpy_helper.to_array(tensor)
         if _is_weight(array):
             numbers = array.astype(np.float64)
-            measures = (numbers.mean(), numbers.std(), numbers.min(), numbers.max())
+            measures = (numbers.mean(), _deviation(numbers), numbers.min(), numbers.max())
             rounded = [float(f"{each:.5g}") for each in measures]
             found[tensor.name] = [list(array.shape), str(array.dtype), *rounded]
             for field in ("raw_data", "float_data", "int32_data", "double_data"):
@@ -125,6 +133,14 @@ def _is_weight(array: NDArray[Any]) -> bool:
     if array.size <= SMALL or not np.issubdtype(array.dtype, np.floating):
         return False
     return bool(np.isfinite(array).all() and np.abs(array).max() < LARGE_NUMBER)
+
+
+def _deviation(weights: NDArray[np.float64]) -> float:
+    """The standard deviation; of a convolution's weights no more than a network bears."""
+    if weights.ndim < 3:
+        return float(weights.std())
+    terms = float(np.prod(weights.shape[1:]))
+    return min(float(weights.std()), (LARGEST_VARIANCE / terms) ** 0.5)
 
 
 def _draw(name: str, measures: Any, seed: int) -> NDArray[Any]:

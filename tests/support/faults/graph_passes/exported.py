@@ -21,7 +21,19 @@ _PARTED = f"""{_H} g (float[n, 4, 4] x) => (float[n, 2, 4] y) {{
     t = Transpose<perm = [1, 0, 2]>(x)  a, b = Split<axis = 0, num_outputs = 2>(t)
     d = Sub(a, b)  y = Transpose<perm = [1, 0, 2]>(d) }}"""
 
+_FOURIER = (
+    f"""{_H.replace("18", "20")} g (float[2, 6, 1] x) => (float[2, 6, 2] y) {{ y = DFT(x) }}"""
+)
+
 FAULTS = (
+    BrokenPass(
+        "a transform turns the other way round",
+        "fourier-products",
+        "clean.fourier_products",
+        "(1 if inverse else -1)",
+        "(-1 if inverse else 1)",
+        _FOURIER,
+    ),
     BrokenPass(
         "parts of what is turned are given out backwards",
         "turned-splits",
