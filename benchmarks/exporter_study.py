@@ -1,4 +1,4 @@
-"""Optimize graphs of real exporters, execute their engines on the CPU, and compare them with ONNX Runtime.
+r"""Optimize graphs of real exporters, execute their engines on the CPU, and compare them with ONNX Runtime.
 
     python benchmarks/exporter_study.py                             # the kept list
     python benchmarks/exporter_study.py --only 'hf_*' --seed 1

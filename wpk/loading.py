@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import inliner
 
 from wpk.errors import GraphError, UnsupportedError, WpkError
+from wpk.external_data import give_weights, lies_beside, load_beside
 from wpk.file_kinds import FileKind, kind_of_file
 from wpk.free_shapes import bind_shapes
 from wpk.learning_functions import is_written, write_functions
@@ -51,11 +52,12 @@ def load_graph(path: Path, shapes: Mapping[str, Sequence[object]] | None = None)
         check_shapes(model)
         _name_nodes(model.graph)
         graph: gs.Graph = gs.import_onnx(model)
+        give_weights(graph, model.graph, path.parent.resolve())
         return graph
 
 
 def read_model(path: Path) -> onnx.ModelProto:
-    """Read and check a model, weights included, its local functions inlined.
+    """Read and check a model, its local functions inlined; large weights stay beside it.
 
     Raises:
         GraphError, UnsupportedError: For the same reasons as in `load_graph`.
@@ -84,7 +86,7 @@ def _checked_model(path: Path) -> onnx.ModelProto:
     written = _check_operators(skeleton, opset)
     try:
         onnx.checker.check_model(str(path))
-        onnx.load_external_data_for_model(skeleton, str(path.parent.resolve()))
+        load_beside(skeleton, path.parent.resolve())
     except (onnx.checker.ValidationError, OSError, ValueError) as error:
         raise GraphError(
             f"{path} is not a valid ONNX model: {_first_line(error)}",
@@ -210,7 +212,8 @@ def _drop_weights_from_inputs(graph: onnx.GraphProto) -> None:
 def _check_constants(graph: onnx.GraphProto) -> None:
     """Read every constant once: graphsurgeon would read it when a pass does."""
     for constant in graph.initializer:
-        _require_readable(constant, constant.name)
+        if not lies_beside(constant):
+            _require_readable(constant, constant.name)
     for node in _walk(graph.node):
         for attribute in node.attribute:
             if attribute.HasField("t"):

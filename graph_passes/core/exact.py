@@ -13,6 +13,8 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import DTypeLike, NDArray
 
+from wpk.file_arrays import in_file
+
 Array = NDArray[np.generic]
 
 _CLOSE = 64
@@ -28,8 +30,8 @@ class ExactConstant(gs.Constant):  # type: ignore[misc]
 
     def __init__(self, name: str, rounded: Array, exact: Array) -> None:
         """Keep both; ``rounded`` is what the graph holds."""
-        super().__init__(name, rounded)
-        self.exact = exact
+        super().__init__(name, in_file(rounded))
+        self.exact = in_file(exact)
 
 
 def know_exactly(constant: gs.Constant, exact: Array) -> None:
@@ -50,7 +52,7 @@ def know_exactly(constant: gs.Constant, exact: Array) -> None:
         return
     if np.allclose(wide, exact, near, near, equal_nan=True):
         constant.__class__ = ExactConstant
-        constant.exact = exact
+        constant.exact = in_file(exact)
 
 
 def rounded_constant(
@@ -68,7 +70,7 @@ def rounded_constant(
     with np.errstate(over="ignore"):
         rounded = values.astype(dtype)
     if rounded.dtype == exact.dtype or np.array_equal(rounded.astype(exact.dtype), exact):
-        return gs.Constant(name, rounded)
+        return gs.Constant(name, in_file(rounded))
     return ExactConstant(name, rounded, exact)
 
 
@@ -102,4 +104,4 @@ def moved_constant(name: str, constant: gs.Constant, move: Callable[[Array], Arr
     moved = np.ascontiguousarray(move(constant.values)).reshape(move(constant.values).shape)
     if isinstance(constant, ExactConstant):
         return ExactConstant(name, moved, move(constant.exact))
-    return gs.Constant(name, moved)
+    return gs.Constant(name, in_file(moved))

@@ -34,4 +34,6 @@ def open_session(model: str | bytes, threads: int = 0) -> onnxruntime.InferenceS
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
+    # Weights in a file of their own are used where they lie, not copied into another order.
+    options.add_session_config_entry("session.disable_prepacking", "1")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from wpk.assembly.implementation import Pack
 from wpk.dtypes import from_numpy
+from wpk.file_arrays import in_file
 from wpk.lowering.program import Operator
 from wpk.plan import Weight, array_digest
 
@@ -50,7 +51,7 @@ class WeightStore:
         self.weights[name] = Weight(
             name, constant, packing, dtype, packed.shape, array_digest(packed)
         )
-        self.arrays[name] = packed
+        self.arrays[name] = in_file(packed)
         return name
 
     def bytes(self) -> int:

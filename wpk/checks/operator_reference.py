@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
-from onnx import numpy_helper
 
 from wpk.checks.body import NodeBody
 from wpk.checks.bounded import Floats, U
@@ -62,15 +61,18 @@ class GraphReference:
             graph: The optimized graph, with the functions that its nodes call.
             precision: The precision that was asked for; says how fp32 products round.
         """
-        model: onnx.ModelProto = gs.export_onnx(graph)
+        exporter, tensors = gs.exporters.onnx_exporter, graph.tensors()
+        functions = [exporter.OnnxExporter.export_function(each) for each in graph.functions]
         self._precision = precision
-        self._nodes = list(model.graph.node)
-        self._functions = {(f.domain, f.name): f for f in model.functions}
-        self._opsets = {o.domain: o.version for o in model.opset_import}
+        self._nodes = [exporter.OnnxExporter.export_node(node) for node in graph.nodes]
+        self._functions = {(f.domain, f.name): f for f in functions}
+        self._opsets = {o.domain: o.version for o in exporter.update_import_domains(graph)}
         self._constants = {
-            each.name: numpy_helper.to_array(each) for each in model.graph.initializer
+            name: tensor.values
+            for name, tensor in tensors.items()
+            if isinstance(tensor, gs.Constant)
         }
-        self._dtypes = {name: _dtype(tensor) for name, tensor in graph.tensors().items()}
+        self._dtypes = {name: _dtype(tensor) for name, tensor in tensors.items()}
 
     def run(self, inputs: Mapping[str, Array], memory: dict[str, Array]) -> Iterator[Reference]:
         """Yield the reference of each node in order.

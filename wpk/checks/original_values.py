@@ -25,6 +25,7 @@ from wpk.checks.evaluation import Evaluation, Opinions
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
 from wpk.checks.runtime_nodes import RuntimeEvaluator
 from wpk.dtypes import DType
+from wpk.file_arrays import in_file
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
 ALGEBRA = replace(FLOAT64, roundoff=64 * FLOAT64.roundoff, other_forms=True)
@@ -67,7 +68,7 @@ class OriginalValues:
 
     def settle(self, name: str, value: Array) -> None:
         """Go on with another value of a tensor, which stands for it from now on."""
-        self._values[name] = widened(value)
+        self._values[name] = in_file(widened(value))
 
     def region(self, name: str, cut: Collection[str]) -> list[FlatNode]:
         """Return the nodes between a tensor and those of ``cut`` before it, in order."""

@@ -89,7 +89,7 @@ class _Walk:
     """The rewritten graph on its way through its nodes.
 
     Attributes:
-        values: Its tensors: the original's values where they are right.
+        values: Its tensors but for constants: the original's values where they are right.
         roots: For each tensor the original's tensors that it was made from, given their values.
     """
 
@@ -113,22 +113,26 @@ class _Walk:
 
     def compare(self) -> PassComparison:
         for name, constant in self.rewritten.constants.items():
-            self.values[name] = self._constant(name, widened(constant))
+            self._constant(name, constant)
         for node in self.rewritten.nodes:
             self._step(node)
-        self.found.outputs = {name: self.values[name] for name in self.rewritten.outputs}
+        self.found.outputs = {name: self._value(name) for name in self.rewritten.outputs}
         return self.found
 
-    def _constant(self, name: str, value: Array) -> Array:
-        """A constant: the original's own, or what it computes from constants in its own types."""
+    def _constant(self, name: str, value: Array) -> None:
+        """Judge a constant: the original's own, or what it computes from constants in its own types."""
         self.roots[name] = frozenset()
         if name in self.shared:
             self.roots[name] = frozenset([name])
-            self._judge(name, "a constant", value, KERNELS)
+            self._judge(name, "a constant", widened(value), KERNELS)
             self.original.settle(name, value)
-        elif name in self.constants:
-            self._judge(name, "a constant", value, None)
-        return value
+        elif name in self.constants and value is not self.constants[name]:
+            self._judge(name, "a constant", widened(value), None)
+
+    def _value(self, name: str) -> Array:
+        """Return a tensor in float64; constants are widened for each reader, for they may be large."""
+        constant = self.rewritten.constants.get(name)
+        return self.values[name] if constant is None else widened(constant)
 
     def _step(self, node: FlatNode) -> None:
         if draws(node.proto) and all(name in self.shared for name in node.known_as if name):
@@ -137,7 +141,7 @@ class _Walk:
                     self.values[name] = self.original.value(known_as)
                     self.roots[name] = frozenset([known_as])
             return
-        given = [self.values[name] if name else None for name in read_names(node.proto)]
+        given = [self._value(name) if name else None for name in read_names(node.proto)]
         results = self.nodes.run(node.proto, given)
         roots = [self.roots.get(name, frozenset()) for name in read_names(node.proto)]
         names = [n for n in zip(node.proto.output, node.known_as, strict=True) if n[0]]
