@@ -2,7 +2,7 @@ r"""Optimize graphs of real exporters, execute their engines on the CPU, and com
 
     python benchmarks/exporter_study.py                             # the kept list
     python benchmarks/exporter_study.py --only 'hf_*' --seed 1
-    python benchmarks/exporter_study.py --archive benchmarks/exporters/drawn.zip \\
+    python benchmarks/exporter_study.py --archive benchmarks/exporters/drawn.zip \
         --output benchmarks/results/exporters-drawn.json
 
 Every graph has a process of its own, with a limit of time and memory, so that one that fails fails alone.
