@@ -8,6 +8,7 @@ part of the patterns.
 
 from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
+from wpk.graph_passes.clean.cast_chains import CastChains
 from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
@@ -132,6 +133,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ShapeArithmetic(),
         RepeatedConstants(),
         IdentityElimination(),
+        CastChains(),
         IdentityGather(),
         GridGather(),
         BatchPicks(),

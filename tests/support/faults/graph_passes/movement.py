@@ -11,6 +11,8 @@ _DEAD = f"""{_H} g (float[2, 6, 6, 6] x, float[6, 6, 1, 1] w, float[6] b) => (fl
     dead = Exp(x)  c = Conv(x, w, b)  y, mask = Dropout(c) }}"""
 _IDENTITY = f"""{_H} g (float[2, 6, 6] x) => (float[2, 6, 6] y)
     <float top = {{0.5}}, float small = {{0.0005}}> {{ r = Relu(x)  m = REST  y = Sigmoid(m) }}"""
+_CAST = f"""{_H} g (float[2, 6, 6] x) => (float[2, 6, 6] y) <float many = {{9}}> {{
+    t = Mul(x, many)  c = Cast<to = 6>(t)  d = Cast<to = 1>(c)  y = Sigmoid(d) }}"""
 _POOLED = f"""{_H} g (float[2, 6, 6, 6] x) => (float[2, 6, 6, 6] y) {{
     i = Identity(x)  p = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(i)  y = Sigmoid(p) }}"""
 _TURNED = f"""{_H} g (float[4, 4, 4] x) => (float[4, 4, 4] y) {{
@@ -128,6 +130,14 @@ FAULTS = (
         "list(perm) == list(range(len(perm)))",
         "sorted(perm) == list(range(len(perm)))",
         _IDENTITY.replace("REST", "Transpose<perm = [0, 2, 1]>(r)"),
+    ),
+    BrokenPass(
+        "a cast that truncates is left out of a chain",
+        "cast-chains",
+        "clean.cast_chains",
+        'np.can_cast(narrow, wide, "safe")',
+        'np.can_cast(narrow, wide, "unsafe")',
+        _CAST,
     ),
     BrokenPass(
         "a cast that truncates is taken for nothing",
