@@ -1,5 +1,6 @@
 """What is computed of a constant is computed before it is repeated over a free batch."""
 
+import numpy as np
 import onnx_graphsurgeon as gs
 import pytest
 
@@ -127,3 +128,46 @@ def test_a_mask_that_is_no_constant_stays_where_it_is(refusals, mask, body, outp
 )
 def test_other_tables_and_axes_stay(refusals, text, constants):
     assert refusals(text, RepeatedConstants(), constants) == []
+
+
+QUERY = f"""{H} g (float[n, 3] x, float[3, 4] w, float[4] b, float[4, 1] v) => (OUTPUT)
+    <float[1, 1, 3] c = {{3, 0, 2}}, int64[2] ones = {{1, 3}}, int64[3] turned = {{1, -1, 3}},
+     int64[2] merged = {{-1, 2}}, int64[2] flat = {{-1, 4}}, float[1, 1] one = {{1}}> {{
+    n = Shape<end = 1>(x)  t = Concat<axis = 0>(n, ones)  e = Expand(c, t)  BODY }}"""
+PRODUCT = "r = Reshape(e, turned)  p = MatMul(r, w)  a = Add(p, b)"
+
+
+@pytest.mark.parametrize(
+    ("body", "output", "ops"),
+    [
+        (f"{PRODUCT}  y = Neg(a)", "float[1, n, 4] y", ["Expand", "Unsqueeze"]),
+        (f"{PRODUCT}  y = Reshape(a, merged)", "float[m, 2] y", ["Expand", "Unsqueeze", "Reshape"]),
+        (f"{PRODUCT}  f = Reshape(a, flat)  y = Gemm(f, v, one)", "float[n, 1] y", ["Expand"]),
+    ],
+)
+def test_a_learned_query_is_multiplied_before_it_is_repeated(
+    load, export, run_model, body, output, ops
+):
+    text = QUERY.replace("BODY", body).replace("OUTPUT", output)
+    graph, before = load(text, "w b v"), load(text, "w b v")
+    run_passes(graph, [RepeatedConstants(), ConstantFolding()])
+    left = [node.op for node in graph.nodes if node.op not in ("Shape", "Concat", "Gather")]
+    assert left == ops
+    for batch in (1, 3):
+        given = {"x": np.ones((batch, 3), np.float32)}
+        (old,), (new,) = (run_model(export(each), given) for each in (before, graph))
+        # Sums of at most 4 terms of some 10, rounded twice.
+        np.testing.assert_allclose(new, old, rtol=0, atol=2**-18)
+
+
+@pytest.mark.parametrize(
+    ("body", "output"),
+    [
+        ("q = Neg(v)  y = MatMul(q, e)", "float[n, 4, 3] y, float[n, 1, 3] e"),
+        ("q = Neg(w)  y = MatMul(e, q)", "float[n, 1, 4] y, float[n, 1, 3] e"),
+        ("s = Reshape(x, turned)  y = Add(e, s)", "float[n, n, 3] y, float[n, 1, 3] e"),
+    ],
+)
+def test_products_with_what_is_no_weight_stay(refusals, body, output):
+    text = QUERY.replace("BODY", body).replace("OUTPUT", output)
+    assert refusals(text, RepeatedConstants()) == []
