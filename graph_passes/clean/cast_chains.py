@@ -52,4 +52,4 @@ def _holds(wide: DTypeLike, narrow: DTypeLike) -> bool:
     if not (_is_whole(narrow) and np.issubdtype(wide, np.floating)):
         return True
     most, least = int(np.iinfo(narrow).max), int(np.iinfo(narrow).min)
-    return max(most, -least) <= 2 ** (np.finfo(wide).nmant + 1)
+    return bool(max(most, -least) <= 2 ** (np.finfo(wide).nmant + 1))

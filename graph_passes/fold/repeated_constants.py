@@ -118,7 +118,7 @@ def _behind_first_axes(node: gs.Node) -> _Repeated | None:
     return _Repeated(node, shape, axes, axes) if kept and _APART[node.op](node, axes) else None
 
 
-def _first(shape: Dims | None) -> tuple[str | int, ...]:
+def _first(shape: Dims | None) -> tuple[int | str | None, ...]:
     """Dimensions of 1, and the free ones behind them; none where another one is not a number."""
     ones = list(takewhile(lambda size: size == 1, shape or []))
     names = list(takewhile(lambda size: isinstance(size, str), (shape or [])[len(ones) :]))
@@ -126,14 +126,14 @@ def _first(shape: Dims | None) -> tuple[str | int, ...]:
     return (*ones, *names) if names and all(isinstance(size, int) for size in rest) else ()
 
 
-def _front(shape: Dims | None, tensor: gs.Tensor) -> tuple[str | int, ...]:
+def _front(shape: Dims | None, tensor: gs.Tensor) -> tuple[int | str | None, ...]:
     """The first axes of a repeated tensor, along which it only repeats."""
     first, source = _first(shape), _source(tensor)
     own = [1] * (len(shape or []) - len(source.shape)) + list(source.shape)
     return first if own[: len(first)] == [1] * len(first) else ()
 
 
-def _with_names(node: gs.Node, front: tuple[str | int, ...], shape: Dims) -> Dims | None:
+def _with_names(node: gs.Node, front: tuple[int | str | None, ...], shape: Dims) -> Dims | None:
     """The shape that a Reshape gives, if it only changes what lies behind; an unknown size is what is left."""
     names = [size for size in front if isinstance(size, str)]
     ones = len(list(takewhile(lambda size: size == 1, shape)))
