@@ -8,6 +8,7 @@ part of the patterns.
 
 from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
+from wpk.graph_passes.clean.cast_chains import CastChains
 from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
@@ -42,6 +43,7 @@ from wpk.graph_passes.fold.constants_into_weights import (
 from wpk.graph_passes.fold.empty_tensors import EmptyTensors
 from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
+from wpk.graph_passes.fold.repeated_constants import RepeatedConstants
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.fusion.hoist import HoistOverViews
@@ -50,7 +52,6 @@ from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.batch_picks import BatchPicks
 from wpk.graph_passes.movement.block_movement import BlockMovement
-from wpk.graph_passes.movement.expand_behind_gather import ExpandBehindGather
 from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
@@ -130,9 +131,10 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         KnownResults(),
         EmptyTensors(),
         ShapeArithmetic(),
+        RepeatedConstants(),
         IdentityElimination(),
+        CastChains(),
         IdentityGather(),
-        ExpandBehindGather(),
         GridGather(),
         BatchPicks(),
         RankedValues(),

@@ -85,12 +85,15 @@ def kept() -> list[Export]:
 def drawn(seed: int) -> list[Export]:
     """All networks that are not in the list, in an order, and by exporters, that a seed draws.
 
-    A free batch and a fixed one, and both exporters of torch, are equally likely.
+    A free batch and a fixed one, and both exporters of torch, are equally likely. The first one of each
+    library comes before all others, so that few graphs are of all libraries.
     """
     generator = random.Random(seed)
-    there = {each.name for each in kept()}
-    names = [name for name in architectures() if name not in there]
+    there, known = {each.name for each in kept()}, architectures()
+    names = [name for name in known if name not in there]
     generator.shuffle(names)
+    firsts = {known[name].family: name for name in reversed(names)}
+    names.sort(key=lambda name: name not in firsts.values())
     return [_drawn(name, generator) for name in names]
 
 

@@ -2,6 +2,7 @@
 
     Expand(c, t), t = [batch, 1, 768]  ->  Expand(c, Concat(Gather(Shape(x), [0]), [1, 768]))
     ConstantOfShape(t)                 ->  Expand(value, Concat(...))
+    Tile(x, [batch, 1])                ->  Expand(x, Concat(...))      x of one row
 
 x is an input of the graph. Exporters compute t over many nodes (Equal, Where, Mul) through which
 shape inference loses the batch; through this form it does not.
@@ -30,7 +31,7 @@ def rewrite_expanded(editor: GraphEditor, node: gs.Node, known: Mapping[str, Dim
         return 0
     if _is_plain(editor.graph, node.inputs[1]):
         return 0
-    target = _target(editor, node, entries)
+    target = expand_target(editor, node.name, entries)
     if target is None:
         return 0
     node.inputs = [node.inputs[0], target]
@@ -44,12 +45,30 @@ def rewrite_filled(editor: GraphEditor, node: gs.Node, known: Mapping[str, Dims]
     value = values(filled) if isinstance(filled, gs.Constant) else np.asarray(filled)
     if entries is None or value is None or not node.outputs or any(n == 0 for n in entries):
         return 0
-    target = _target(editor, node, entries)
+    target = expand_target(editor, node.name, entries)
     if target is None:
         return 0
     output = node.outputs[0]
     constant = editor.constant(f"{node.name}_value", value.reshape([1] * len(entries)))
     editor.replace(output, editor.add("Expand", [constant, target], like=output, shape=entries))
+    return 1
+
+
+def rewrite_tiled(editor: GraphEditor, node: gs.Node, known: Mapping[str, Dims]) -> int:
+    """Write a Tile that repeats axes of one element as an Expand; return the count of rewrites."""
+    entries, shape = known.get(node.inputs[1].name), dims(node.inputs[0])
+    if entries is None or shape is None or not node.outputs:
+        return 0
+    sizes = [
+        size if count == 1 else count if size == 1 else None
+        for size, count in zip(shape, entries, strict=True)
+    ]
+    target = expand_target(editor, node.name, sizes)
+    if target is None:
+        return 0
+    output = node.outputs[0]
+    expanded = editor.add("Expand", [node.inputs[0], target], like=output, shape=sizes)
+    editor.replace(output, expanded)
     return 1
 
 
@@ -66,21 +85,26 @@ def _is_size(graph: gs.Graph, part: gs.Tensor) -> bool:
     return shape is not None and any(shape.inputs[0] is each for each in graph.inputs)
 
 
-def _target(editor: GraphEditor, node: gs.Node, entries: Dims) -> gs.Tensor | None:
-    """The target in that form; None where an entry is open, or no input has its dimension."""
+def expand_target(editor: GraphEditor, name: str, entries: Dims) -> gs.Tensor | None:
+    """Write a shape in that form; None where an entry is open, or no input has its dimension.
+
+    Args:
+        editor: Of the graph.
+        name: What the names of its nodes begin with.
+        entries: The shape.
+    """
     parts = []
     for index, entry in enumerate(entries):
-        name = f"{node.name}_size_{index}"
+        size = f"{name}_size_{index}"
         part = (
-            editor.constant(name, np.array([entry], np.int64))
+            editor.constant(size, np.array([entry], np.int64))
             if isinstance(entry, int)
-            else _size(editor, name, entry)
+            else _size(editor, size, entry)
         )
         if part is None:
             return None
         parts.append(part)
-    name = f"{node.name}_target"
-    return _integers(editor, "Concat", parts, name, len(parts), {"axis": 0})
+    return _integers(editor, "Concat", parts, f"{name}_target", len(parts), {"axis": 0})
 
 
 def _size(editor: GraphEditor, name: str, symbol: str | None) -> gs.Tensor | None:

@@ -10,6 +10,7 @@ are 0 and 1. Then
     Expand(x, [batch, 3]), x of shape [batch, ...]    ->  Expand(x, [1, 3])
     Resize(x, sizes = [batch, c, 8, 8])               ->  Resize(x, scales = [1, 1, 2, 2])
     ConstantOfShape([batch, 512])                     ->  Expand(value, [batch, 512])
+    Tile(x, [batch, 1]), x of shape [1, 8]            ->  Expand(x, [batch, 8])
 
 They make the chain that computed the target dead. The target of an Expand that stays is written in
 the one form through which shape inference follows a free dimension (`expanded.py`).
@@ -34,7 +35,7 @@ from wpk.graph_passes.core.query import (
     rank,
     values,
 )
-from wpk.graph_passes.fold.expanded import rewrite_expanded, rewrite_filled
+from wpk.graph_passes.fold.expanded import rewrite_expanded, rewrite_filled, rewrite_tiled
 from wpk.graph_passes.fold.resize_target import rewrite_sizes
 from wpk.graph_passes.movement.reshape_target import target_of
 
@@ -64,6 +65,8 @@ class ShapeArithmetic(GraphPass):
                 result.rewritten += rewrite_sizes(editor, node, known, result)
             if is_op(node, "ConstantOfShape"):
                 result.rewritten += rewrite_filled(editor, node, known)
+            if is_op(node, "Tile"):
+                result.rewritten += rewrite_tiled(editor, node, known)
             if is_op(node, "Expand"):
                 result.rewritten += rewrite_expanded(editor, node, known)
             if not is_op(node, *_RULES) or not node.outputs:

@@ -5,6 +5,7 @@
     Gather(Transpose(x), number)  ->  Transpose(Gather(x, number))
     GatherND(Transpose(x), i)     ->  Transpose(Gather(Reshape(x), i'))   i constant
     Concat, Slice, ReduceSum …    ->  the same                        along dimensions but the first
+    Concat(Unsqueeze(x, 0), ...)  ->  Transpose(Concat(Unsqueeze(x, 1), ...))     x's batch is free
     Reshape(Transpose(x))         ->  Transpose(Reshape(Transpose(Reshape(x))))
 
 torch's multi-head attention computes with the sequence in front: [batch, s, e] to [s, batch, e], and
@@ -24,6 +25,7 @@ from wpk.graph_passes.movement.behind_joins import (
     behind_picks,
     behind_reduction,
     behind_slice,
+    stacked_behind,
 )
 from wpk.graph_passes.movement.reshape_chains import MANY, RESHAPES, sizes_of
 from wpk.graph_passes.movement.turns import Swap, Turn, turn_of
@@ -38,7 +40,7 @@ class BatchInFront(Rule[Swap]):
         """Match a node behind a transpose, which moves by this node; later rounds carry it on."""
         turn = next((t for x in node.inputs if (t := turn_of(x)) is not None), None)
         if turn is None or not node.outputs:
-            return None
+            return stacked_behind(node) if is_op(node, "Concat") and node.outputs else None
         if is_op(node, "MatMul"):
             return _behind_product(node, turn)
         if is_op(node, "Gather"):

@@ -1,11 +1,12 @@
-"""Joins, cuts, picks and reductions behind a Transpose that takes the first dimension away."""
+"""Joins, cuts, picks and reductions behind a Transpose that takes the first dimension away; and stacks."""
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor
-from wpk.graph_passes.core.query import Dims, dims, given, integers, values
+from wpk.graph_passes.core.query import Dims, dims, given, integers, made_by, values
 from wpk.graph_passes.core.reductions import reduced_axes
+from wpk.graph_passes.movement.reshape_chains import RESHAPES
 from wpk.graph_passes.movement.turns import Swap, Turn, turn_of
 
 _AXES = 3
@@ -26,6 +27,30 @@ def behind_concat(node: gs.Node, turn: Turn) -> Swap | None:
         lambda editor: editor.add("Concat", sources, like=output, shape=shape, attrs=attrs),
         turn.perm,
     )
+
+
+def stacked_behind(node: gs.Node) -> Swap | None:
+    """Match a Concat of tensors that got a dimension in front of the free one: it may stand behind it."""
+    views = [made_by(tensor, *RESHAPES) for tensor in node.inputs]
+    sources = [view.inputs[0] for view in views if view is not None]
+    output, shape = node.outputs[0], dims(node.outputs[0])
+    apart = int(node.attrs["axis"]) != 0 or shape is None or len(shape) < 2
+    if apart or shape is None or not isinstance(shape[1], str) or len(sources) != len(views):
+        return None
+    count, *rest = shape
+    parts = [dims(tensor) for tensor in node.inputs]
+    if any(part != [1, *rest] for part in parts) or any(dims(each) != rest for each in sources):
+        return None
+    batch, *inner = rest
+    row: Dims = [batch, 1, *inner]
+
+    def make(editor: GraphEditor) -> gs.Tensor:
+        axis = editor.constant(f"{node.name}_axis", np.array([1], np.int64))
+        rows = [editor.add("Unsqueeze", [x, axis], like=output, shape=row) for x in sources]
+        whole: Dims = [batch, count, *inner]
+        return editor.add("Concat", rows, like=output, shape=whole, attrs={"axis": 1})
+
+    return Swap(output, make, [1, 0, *range(2, len(shape))])
 
 
 def behind_slice(node: gs.Node, turn: Turn) -> Swap | None:

@@ -5,7 +5,6 @@ Split(Concat(a, b, ...))      ->  a, b, ...           cut where it was joined
 Gather(Concat(a, b, ...), i)  ->  Gather(a, j)        one number, along the same axis
 Concat(Concat(a, b), c)       ->  Concat(a, b, c)     along one axis
 op(Expand(x), y)              ->  op(x, y)            op broadcasts to the same shape anyway
-op(Expand(c), d)              ->  Expand(op(c, d))    of constants: a mask made for every batch
 Where(constant, a, b)         ->  a or b              the constant is all true or all false
 Transpose(f(Transpose(x)))    ->  f(Transpose(...))   f of one variable, so that the two meet
 """
@@ -57,8 +56,6 @@ class RedundantMovement(GraphPass):
             result.rewritten += int(_REWRITES[node.op](editor, node, result))
         for node in live_nodes(graph, *_BROADCASTING):
             result.rewritten += _skip_expand(node)
-        for node in live_nodes(graph, *_BROADCASTING, *_UNARY, "Cast", "Not"):
-            result.rewritten += _compute_before_expand(editor, node)
         return result
 
 
@@ -204,23 +201,6 @@ def _skip_expand(node: gs.Node) -> int:
             node.inputs = inputs
             return 1
     return 0
-
-
-def _compute_before_expand(editor: GraphEditor, node: gs.Node) -> int:
-    """Compute on the constant that was expanded, so that constant folding can take the node."""
-    output = node.outputs[0]
-    expands = [expand for t in node.inputs if (expand := made_by(t, "Expand")) is not None]
-    if len(expands) != 1 or not same_dims(dims(expands[0].outputs[0]), dims(output)):
-        return 0
-    expanded, source = expands[0].outputs[0], expands[0].inputs[0]
-    others = [t for t in node.inputs if t is not expanded]
-    if not all(isinstance(t, gs.Constant) or t.is_empty() for t in [source, *others]):
-        return 0
-    inputs = [source if t is expanded else t for t in node.inputs]
-    shape = _broadcast([dims(t) for t in inputs if not t.is_empty()])
-    small = editor.add(node.op, inputs, like=output, shape=shape, attrs=node.attrs)
-    editor.replace(output, editor.add("Expand", [small, expands[0].inputs[1]], like=output))
-    return 1
 
 
 def _broadcast(shapes: list[Dims | None]) -> Dims | None:

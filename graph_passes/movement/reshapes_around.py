@@ -6,6 +6,7 @@ Exact: what is done to each element does not depend on where it lies. Classifier
 written so, with the names of classes as a row in between; a free batch would be that row's length.
 """
 
+from itertools import dropwhile
 from typing import NamedTuple
 
 import onnx_graphsurgeon as gs
@@ -14,6 +15,7 @@ from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import is_elementwise
 from wpk.graph_passes.core.query import (
+    Dims,
     dims,
     is_op,
     producer,
@@ -65,13 +67,22 @@ class ReshapesAround(Rule[_Detour]):
 
 
 def _of_one_tensor(tensor: gs.Tensor) -> gs.Node | None:
-    """The element-wise node that makes a tensor, if it reads one tensor of the same shape, and scalars."""
+    """The element-wise node that makes a tensor, if it reads one tensor and scalars.
+
+    The tensor has its shape; scalars of more dimensions may have put some of one element in front.
+    """
     node = producer(tensor)
     if node is None or not is_elementwise(node):
         return None
     read = list(outside_inputs(node))
     alone = len(read) == 1 and not isinstance(read[0], gs.Constant)
-    return node if alone and same_dims(dims(read[0]), dims(tensor)) else None
+    return node if alone and same_dims(_inner(read[0]), _inner(tensor)) else None
+
+
+def _inner(tensor: gs.Tensor) -> Dims | None:
+    """The shape without dimensions of one element in front."""
+    shape = dims(tensor)
+    return None if shape is None else list(dropwhile(lambda size: size == 1, shape))
 
 
 def _fit(nodes: list[gs.Node], source: gs.Tensor) -> bool:

@@ -11,8 +11,8 @@ from exporters import catalogue, judging, store
 from exporters.architecture import EXPORTERS, SIZES, Export
 from exporters.inputs import draw_arrays
 
-WITH_FALLBACK = "sk_logistic.sklearn.batch"  # whose classes are cast to fp64 and back
-SAMPLE = ("rnn_bag.script.fixed", "sk_perceptron.sklearn.batch", WITH_FALLBACK)
+WITH_FALLBACK = "hf_clip.dynamo.batch"  # which compares every text of the batch with every image
+SAMPLE = ("rnn_bag.script.fixed", "sk_logistic.sklearn.batch", WITH_FALLBACK)
 SAMPLE_OF_WEIGHTS = "hf_bert.dynamo.batch"
 LARGEST_ARCHIVE = 3_000_000
 
@@ -40,6 +40,9 @@ def test_a_seed_draws_what_is_not_kept() -> None:
     assert drawn == catalogue.drawn(1) != catalogue.drawn(2)
     assert not {each.name for each in drawn} & {each.name for each in catalogue.kept()}
     assert len(drawn) >= 100
+    known = catalogue.architectures()
+    families = {known[each.name].family for each in drawn}
+    assert {known[each.name].family for each in drawn[: len(families)]} == families
 
 
 def test_the_archive_of_drawn_graphs_holds_what_the_seed_draws() -> None:

@@ -64,6 +64,15 @@ MODELS = {
         [("Transpose",)],
         [],
     ),
+    "a constant that is repeated over the batch": (
+        (
+            "(float[n, 3] x) => (float[n, 3] y) <float[1, 3] c = {3, 0, 2}, int64[1] three = {3}, "
+            "int64 first = {0}> { b = Shape<end=1>(x) t = Concat<axis=0>(b, three) e = Expand(c, t) "
+            "s = CumSum(e, first) y = Mul(x, s) }"
+        ),
+        [("CumSum",)],
+        [],
+    ),
     # Twice the batch is no number, and a free axis behind a fixed one has no place in memory.
     "twice the batch": (
         "(float[n, 4] x) => (float[p, 4] y) { r = Relu(x) t = Concat<axis=0>(r, x) y = Exp(t) }",

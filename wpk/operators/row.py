@@ -134,7 +134,7 @@ class Rewrite(Flag):
     BEFORE_VIEWS = auto()
     """It may be computed before the views of its only tensor (`hoist-over-views`)."""
     BEFORE_TRANSPOSE = auto()
-    """It may be computed before a Transpose, or an Expand of a constant (`redundant-movement`)."""
+    """It may be computed before a Transpose (`redundant-movement`)."""
     WITHOUT_EXPAND = auto()
     """It broadcasts its operands: no Expand is needed before it (`redundant-movement`)."""
 

@@ -152,3 +152,19 @@ def test_a_filled_tensor_with_a_free_batch_is_an_expand(prove):
     proof = prove(text, ShapeArithmetic(), rewritten=2, batches=(1, 5))
     assert proof.ops[-1] == "Expand"
     assert proof.node("Expand").inputs[0].values.tolist() == [[[2.5]]]
+
+
+TILED = f"""{H} g (float[batch, 3] x) => (float[p, q] y)
+    <int64[1] one = {{1}}, float[1, 3] c = {{1, 2, 3}}> {{
+    b = Shape<end = 1>(x)  t = Concat<axis = 0>(b, one)  e = Tile(ROW, t)  y = Neg(e) }}"""
+
+
+def test_a_row_that_is_tiled_over_a_free_batch_is_an_expand(prove):
+    proof = prove(TILED.replace("ROW", "c"), ShapeArithmetic(), batches=(1, 5))
+    assert proof.node("Expand").outputs[0].shape == ["batch", 3]
+
+
+def test_more_than_a_row_stays_tiled(load):
+    graph = load(TILED.replace("ROW", "x"))
+    ShapeArithmetic()(graph)
+    assert "Tile" in [node.op for node in graph.nodes]

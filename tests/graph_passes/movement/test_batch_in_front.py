@@ -117,3 +117,32 @@ def test_multi_head_attention_keeps_its_batch_in_front(load):
     orders = [node.attrs["perm"] for node in graph.nodes if node.op == "Transpose"]
     assert orders
     assert all(order[0] == 0 for order in orders)
+
+
+STACK = f"""{H} g (float[n, 6] x, float[n, 6] z, float[2, 6] u) => (OUTPUT) <int64[1] front = {{0}},
+    int64[1] second = {{1}}> {{ a = Unsqueeze(x, front)  b = Unsqueeze(z, front)  BODY }}"""
+
+
+def _stack(body: str, output: str) -> str:
+    return STACK.replace("BODY", body).replace("OUTPUT", output)
+
+
+def test_a_stack_has_its_batch_in_front(prove):
+    text = _stack("y = Concat<axis = 0>(a, b, a)", "float[3, n, 6] y")
+    proof = prove(text, BatchInFront(), batches=(1, 3))
+    assert proof.ops == ["Unsqueeze", "Unsqueeze", "Unsqueeze", "Concat", "Transpose"]
+    assert proof.node("Concat").outputs[0].shape == ["n", 3, 6]
+
+
+@pytest.mark.parametrize(
+    ("body", "output"),
+    [
+        ("y = Concat<axis = 1>(a, b)", "float[1, m, 6] y"),
+        ("y = Concat<axis = -1>(a, b)", "float[1, n, 12] y"),
+        ("c = Unsqueeze(x, second)  d = Concat<axis = 0>(c, c)  y = Add(a, d)", "float[m, n, 6] y"),
+        ("c = Unsqueeze(u, front)  y = Concat<axis = 0>(c, c)", "float[2, 2, 6] y"),
+    ],
+)
+def test_other_joins_stay(refusals, body, output):
+    read = f"{output}, float[1, n, 6] a, float[1, n, 6] b"
+    assert refusals(_stack(body, read), BatchInFront()) == []

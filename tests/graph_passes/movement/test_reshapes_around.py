@@ -23,6 +23,14 @@ def test_nodes_read_what_was_reshaped(prove, body, ops):
     assert prove(_text(body), ReshapesAround(), batches=(1, 3)).ops == ops
 
 
+def test_a_scalar_of_more_dimensions_adds_none_to_what_has_as_many(prove):
+    body = "r = Reshape(x, flat)  s = Add(r, one)  t = Neg(s)  y = Reshape(t, column)"
+    text = _text(body, "float[n, 1] x", "float[n, 1] y").replace(
+        "<int64", "<int64[2] column = {-1, 1}, int64", 1
+    )
+    assert prove(text, ReshapesAround(), batches=(1, 3)).ops == ["Add", "Neg"]
+
+
 def test_a_cast_keeps_its_type(prove):
     body = "r = Reshape(x, row)  c = Cast <to = 7> (r)  y = Reshape(c, flat)"
     assert prove(_text(body, output="int64[n] y"), ReshapesAround()).ops == ["Cast"]

@@ -37,6 +37,9 @@ def lower_fallback(state: LoweringState, call: gs.Node, note: str) -> None:
     constants = [_constant(state, t) for t in call.inputs if _is_constant(state, t)]
     placed = [t for t in call.outputs if _has_place(state, t)]
     kept = [t for t in call.outputs if not _has_place(state, t)]
+    for tensor in given:
+        if tensor.name not in state.kept and state.view(tensor).source in state.context.constants:
+            state.copy(state.view(tensor), tensor.name, "a constant that is repeated")
     ports = [gs.Variable(t.name, t.dtype) if t.name in state.kept else t for t in given]
     model = closed_model(function, ports, placed, kept, constants)
     views = [_home(state, tensor) for tensor in placed]

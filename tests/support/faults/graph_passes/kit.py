@@ -12,6 +12,7 @@ from support.faults.graph_passes import (
     quantised,
     recognition,
     recurrent,
+    sizes,
 )
 from support.faults.graph_passes.broken_pass import BrokenPass
 
@@ -21,6 +22,7 @@ KIT: tuple[BrokenPass, ...] = (
     *recognition.FAULTS,
     *recurrent.FAULTS,
     *movement.FAULTS,
+    *sizes.FAULTS,
     *exported.FAULTS,
     *operators.FAULTS,
     *quantised.FAULTS,
