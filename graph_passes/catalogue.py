@@ -13,6 +13,7 @@ from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
 from wpk.graph_passes.clean.defined_forms import DefinedForms
+from wpk.graph_passes.clean.dynamic_quantisation import DynamicQuantisation
 from wpk.graph_passes.clean.fourier_products import FourierProducts
 from wpk.graph_passes.clean.function_bodies import FunctionBodies
 from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
@@ -121,6 +122,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         WindowParts(),
         BlockMovement(),
         QuantisedProducts(),
+        DynamicQuantisation(),
         QuantisationParts(),
         RecurrentBatchFirst(),
         RecurrentDirections(),

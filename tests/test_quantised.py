@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnxruntime
 import pytest
+from support.networks.dynamic_models import ENCODER, MLP, dynamically_quantised
 from support.networks.quantised_models import INTEGERS, QDQ, QLINEAR, quantised_model
 
+import wpk
 from wpk.pipeline import optimize
 from wpk.plan import Outcome, PlanBundle
 
@@ -34,3 +38,26 @@ def test_quantisations_are_part_of_the_kernels_around_them(tmp_path: Path) -> No
     assert len(words) == 3  # what quantises the input, and the two convolutions
     assert "to uint8" in words[1]
     assert "to uint8" in words[2]
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("network", [MLP, ENCODER], ids=["mlp", "encoder"])
+def test_dynamic_quantisation_gives_onnx_runtimes_numbers(
+    tmp_path: Path, network: str, per_channel: bool
+) -> None:
+    model = dynamically_quantised(network, tmp_path, per_channel=per_channel)
+    ops = {node.op_type for node in model.graph.node}
+    assert {"DynamicQuantizeLinear", "MatMulInteger"} <= ops
+    onnx.save(model, tmp_path / "model.onnx")
+    plan = optimize(
+        tmp_path / "model.onnx", tmp_path / "model.plan", target="h200", fallback="off"
+    ).plan
+    assert all(check.outcome is Outcome.OK for check in plan.checks)
+    (given,) = model.graph.input
+    shape = [each.dim_value for each in given.type.tensor_type.shape.dim]
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    (expected,) = session.run(None, {given.name: x})
+    actual = wpk.load(tmp_path / "model.plan", device="cpu").run({given.name: x})["y"]
+    # Bytes are equal, and so are their sums: what is left rounds a few times at each scale and row.
+    np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)

@@ -13,7 +13,10 @@ FOLDED = ("Constant", "ConstantOfShape", "If", "Range")
 LOOPS = ("Loop", "Scan")
 """Operators that are unrolled."""
 
-_REWRITTEN = ("QuantizeLinear", "DequantizeLinear", "Einsum", "Resize", "BatchNormalization")
+_REWRITTEN = (
+    *("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"),
+    *("Einsum", "Resize", "BatchNormalization"),
+)
 """Operators that other passes replace, or that have kernels, and whose row says neither."""
 
 

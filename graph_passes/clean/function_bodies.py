@@ -29,7 +29,7 @@ from wpk.graph_passes.core.query import (
 from wpk.operators import OPERATORS, OperatorKind
 
 _LEFT = ("DynamicQuantizeLinear",)
-"""Operators whose definition rounds on its way to integers, so that no evaluation in float64 can judge it."""
+"""Operators whose function divides by zero where ONNX Runtime does not; another pass writes them."""
 
 _WITH_MASK = (1, 2)
 """Forms of the scores that Attention gives in which masked ones are -inf, or ONNX Runtime's lowest number."""

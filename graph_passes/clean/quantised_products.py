@@ -71,7 +71,9 @@ def _why_not_exact(graph: gs.Graph, node: gs.Node) -> str | None:
         if tensor.dtype not in _BYTES:
             return f"'{tensor.name}' does not hold bytes"
         zero = given(node, index + 2)
-        if zero is not None and (zero.shape is None or np.prod(zero.shape) != 1):
+        if zero is None or node.op == "MatMulInteger" and index == 1 and len(zero.shape or ()) == 1:
+            continue  # a zero point for each column meets the columns
+        if zero.shape is None or np.prod(zero.shape) != 1:
             return f"'{zero.name}' has a zero point for each row"
     if _is_rounded_anyhow(graph, node.outputs[0]):
         return None
@@ -81,7 +83,8 @@ def _why_not_exact(graph: gs.Graph, node: gs.Node) -> str | None:
     if weights is None or origin is None:
         return "its sums of integers may exceed 2^24, and are read as integers"
     axes = tuple(range(1, weights.ndim)) if node.op == "ConvInteger" else -2 % weights.ndim
-    distance = np.abs(weights.astype(np.int64) - int(origin.reshape(-1)[0]))
+    spread = origin.astype(np.int64) if node.op == "MatMulInteger" else int(origin.reshape(-1)[0])
+    distance = np.abs(weights.astype(np.int64) - spread)
     largest = int(distance.sum(axes).max(initial=0)) * _LARGEST_DISTANCE
     if largest > _EXACT:
         return f"its sums of integers may reach {largest}, beyond 2^24, and are read as integers"

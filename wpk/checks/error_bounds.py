@@ -53,7 +53,7 @@ def bound_error(call: Call) -> Floats | None:
     return error if error is not None and bool(np.any(error)) else None
 
 
-_KNOWN = ("Split", "Dropout", "TopK", "LSTM", "GRU", "RNN")
+_KNOWN = ("Split", "Dropout", "TopK", "LSTM", "GRU", "RNN", "DynamicQuantizeLinear")
 """Operators whose rules know all of their outputs."""
 
 

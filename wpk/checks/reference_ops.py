@@ -19,7 +19,11 @@ from wpk.checks.reference_loop import Loop, Scan
 from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
-from wpk.checks.reference_quantisation import DequantizeLinear, QuantizeLinear
+from wpk.checks.reference_quantisation import (
+    DequantizeLinear,
+    DynamicQuantizeLinear,
+    QuantizeLinear,
+)
 from wpk.checks.reference_recurrent import GRU, LSTM, RNN
 from wpk.checks.reference_resize import Resize
 from wpk.checks.reference_softmax import LogSoftmax, Softmax
@@ -81,6 +85,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     Conv,
     ConvTranspose,
     DequantizeLinear,
+    DynamicQuantizeLinear,
     Erf,
     GatherElements,
     GRU,

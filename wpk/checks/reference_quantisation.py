@@ -1,10 +1,15 @@
-"""QuantizeLinear and DequantizeLinear in float64; onnx's evaluator has no forms before opset 19."""
+"""Quantisations in float64.
+
+onnx's evaluator has no forms of QuantizeLinear before opset 19, and computes DynamicQuantizeLinear in fp32.
+"""
 
 from typing import Any
 
 import numpy as np
 from onnx import helper
 from onnx.reference.op_run import OpRun
+
+BYTE_LIMIT = 255
 
 
 class QuantizeLinear(OpRun):
@@ -33,6 +38,24 @@ class DequantizeLinear(OpRun):
         if zero is not None:
             distance = distance - _spread(zero, x, attributes).astype(np.float64)
         return (distance * _spread(scale, x, attributes),)
+
+
+class DynamicQuantizeLinear(OpRun):
+    """A byte for each number between the least and the largest, or 0; 0 is a byte, too.
+
+    As ONNX Runtime has it: a scale of 1 where the tensor is zero everywhere, for which ONNX's function has none.
+    """
+
+    def _run(self, x: Any) -> tuple[Any, ...]:
+        scale, zero = dynamic_parameters(np.min(x, initial=0.0), np.max(x, initial=0.0))
+        y = np.clip(np.rint(x / scale) + zero, 0, BYTE_LIMIT)
+        return y.astype(np.uint8), np.asarray(scale), np.asarray(zero, np.uint8)
+
+
+def dynamic_parameters(low: Any, high: Any) -> tuple[Any, Any]:
+    """Return the scale of bytes that reach from one number to another, and the byte that is 0."""
+    scale = (high - low) / BYTE_LIMIT if high > low else 1.0
+    return scale, np.clip(np.rint(-low / scale), 0, BYTE_LIMIT)
 
 
 def _spread(parameter: Any, x: Any, attributes: dict[str, Any]) -> Any:

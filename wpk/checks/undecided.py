@@ -15,17 +15,21 @@ be either.
                         what they choose lies from it
     QuantizeLinear and  both ends of x, divided by scales that are a few u off: what stands behind the
     QLinear...          multiplication of a sum of integers is one number for all of its roundings
+    DynamicQuantize-    the same, and both ends of the largest and the least number
+    Linear
     TopK, ArgMax        anything for the index of an element that a neighbour in the order is as close to as
                         their errors; a value moves by the largest error of its row
 """
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.checks.bounded import Call, Floats, rounding
+from wpk.checks.reference_quantisation import BYTE_LIMIT, dynamic_parameters
 from wpk.operators import SPECIAL_ROUNDINGS, ErrorRule
 
 _TOUCHING = 1.0 + 1e-12
@@ -143,6 +147,24 @@ def _quantised(call: Call) -> Floats:
     return error
 
 
+def _dynamically_quantised(call: Call) -> Floats:
+    """What the ends of the tensor's limits make of the scale, of the zero point, and of each number's byte."""
+    x = np.asarray(call.x, np.float64)
+    error, own = call.error(0), SPECIAL_ROUNDINGS * call.roundoff
+    worst = np.zeros(call.y.shape)
+    for way, side, other in product((-1, 1), repeat=3):
+        low = np.min(x + side * error, initial=0.0)
+        high = np.max(x + other * error, initial=0.0)
+        scale, _ = dynamic_parameters(low, high)
+        scale *= 1.0 + way * own
+        zero = np.clip(np.rint(-low / scale), 0, BYTE_LIMIT)
+        for end in (-1, 1):
+            byte = np.clip(np.rint((x + end * error) / scale) + zero, 0, BYTE_LIMIT)
+            found = (byte, np.asarray(scale), zero)[call.place]
+            np.maximum(worst, np.abs(found - np.asarray(call.y, np.float64)), out=worst)
+    return worst
+
+
 def _indexed_sizes(call: Call) -> Any:
     """The extent that each number of the index counts along."""
     if call.node.op_type != "GatherND":
@@ -183,5 +205,6 @@ RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
     ErrorRule.CAST: _cast,
     ErrorRule.GATHERED: _gather,
     ErrorRule.QUANTISED: _quantised,
+    ErrorRule.DYNAMICALLY_QUANTISED: _dynamically_quantised,
     ErrorRule.RANKED: _ranked,
 }

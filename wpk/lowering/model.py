@@ -22,6 +22,7 @@ SIMPLIFYING = (
     "block-movement",
     "constant-folding",
     "defined-forms",
+    "dynamic-quantisation",
     "einsum-parts",
     "function-bodies",
     "inline-conditionals",

@@ -47,6 +47,7 @@ ROWS = (
     Row("Resize", _OTHER, None, ErrorRule.RESAMPLED, _TERMS, parameters=1),
     Row("Upsample", _OTHER, None, ErrorRule.RESAMPLED, _TERMS, parameters=1),
     Row("QuantizeLinear", _OTHER, None, ErrorRule.QUANTISED),
+    Row("DynamicQuantizeLinear", _OTHER, None, ErrorRule.DYNAMICALLY_QUANTISED),
     Row("QLinearConv", _OTHER, None, ErrorRule.QUANTISED, _TERMS),
     Row("QLinearMatMul", _OTHER, None, ErrorRule.QUANTISED, _TERMS),
     Row("LSTM", _RECURRENT, None, ErrorRule.RECURRENT, _TERMS),

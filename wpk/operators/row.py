@@ -70,6 +70,7 @@ class ErrorRule(Enum):
     CHOICE = auto()
     CAST = auto()
     QUANTISED = auto()
+    DYNAMICALLY_QUANTISED = auto()
     PRODUCTS = auto()
     MEAN = auto()
     AVERAGE_POOL = auto()

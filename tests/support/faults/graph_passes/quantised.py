@@ -12,6 +12,8 @@ _PRODUCT = f"""{_H} g (float[4, 6] x) => (float[4, 5] y)
     <float sa = {{0.1}}, uint8 za = {{100}}, uint8[6, 5] b = {{{_WEIGHTS}}}, float sb = {{0.02}}, uint8 zb = {{128}},
     float sy = {{0.5}}, uint8 zy = {{127}}> {{
     a = QuantizeLinear(x, sa, za)  q = QLinearMatMul(a, sa, za, b, sb, zb, sy, zy)  y = DequantizeLinear(q, sy, zy) }}"""
+_DYNAMIC = f"""{_H} g (float[4, 8] x) => (float[4, 8] y, uint8[4, 8] q) {{
+    q, s, z = DynamicQuantizeLinear(x)  y = DequantizeLinear(q, s, z) }}"""
 
 FAULTS = (
     BrokenPass(
@@ -37,5 +39,21 @@ FAULTS = (
         "self._restored(0, 1, 2), self._restored(3, 4, 5)",
         "self._restored(0, 1, 2), self._restored(3, 4, 2)",
         _PRODUCT,
+    ),
+    BrokenPass(
+        "the scale of a dynamic quantisation does not reach the least number",
+        "dynamic-quantisation",
+        "clean.dynamic_quantisation",
+        'reach = self._add("Sub", high, low)',
+        'reach = self._add("Sub", high, nothing)',
+        _DYNAMIC,
+    ),
+    BrokenPass(
+        "the zero point of a dynamic quantisation is rounded up",
+        "dynamic-quantisation",
+        "clean.dynamic_quantisation",
+        'self._add("Clip", self._add("Round", place), nothing, most)',
+        'self._add("Clip", self._add("Ceil", place), nothing, most)',
+        _DYNAMIC,
     ),
 )
