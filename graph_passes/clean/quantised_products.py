@@ -71,8 +71,9 @@ def _why_not_exact(graph: gs.Graph, node: gs.Node) -> str | None:
         if tensor.dtype not in _BYTES:
             return f"'{tensor.name}' does not hold bytes"
         zero = given(node, index + 2)
-        if zero is None or node.op == "MatMulInteger" and index == 1 and len(zero.shape or ()) == 1:
-            continue  # a zero point for each column meets the columns
+        for_columns = node.op == "MatMulInteger" and index == 1
+        if zero is None or (for_columns and len(zero.shape or ()) == 1):
+            continue
         if zero.shape is None or np.prod(zero.shape) != 1:
             return f"'{zero.name}' has a zero point for each row"
     if _is_rounded_anyhow(graph, node.outputs[0]):

@@ -49,11 +49,11 @@ FAULTS = (
         _DYNAMIC,
     ),
     BrokenPass(
-        "the zero point of a dynamic quantisation is rounded up",
+        "the zero point of a dynamic quantisation is one step off",
         "dynamic-quantisation",
         "clean.dynamic_quantisation",
-        'self._add("Clip", self._add("Round", place), nothing, most)',
-        'self._add("Clip", self._add("Ceil", place), nothing, most)',
+        'place = self._add("Sub", nothing, self',
+        'place = self._add("Sub", self._number("step", 1.0), self',
         _DYNAMIC,
     ),
 )
