@@ -18,6 +18,7 @@ FLOORS = [
     {"errors"},
     {
         "blocks",
+        "strided",
         "candidate",
         "closed_models",
         "codec",

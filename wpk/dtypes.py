@@ -23,6 +23,8 @@ class DType(StrEnum):
     UINT64 = "uint64"
     BOOL = "bool"
     FP64 = "fp64"
+    FP8_E4M3 = "fp8_e4m3"
+    FP8_E5M2 = "fp8_e5m2"
 
     @property
     def numpy(self) -> np.dtype:
@@ -36,18 +38,23 @@ class DType(StrEnum):
 
     @property
     def is_float(self) -> bool:
-        """Whether arithmetic on it is floating point."""
+        """Whether arithmetic on it is floating point; numbers of 8 bits are stored, and computed with in another type."""
         return self in (DType.FP32, DType.FP16, DType.BF16, DType.FP64)
+
+    @property
+    def is_fp8(self) -> bool:
+        """Whether it is floating point of 8 bits, which quantised tensors have: FLOAT8E4M3FN or FLOAT8E5M2 of ONNX."""
+        return self in (DType.FP8_E4M3, DType.FP8_E5M2)
 
     @property
     def multiplies(self) -> bool:
         """Whether it can be an operand of products: a float is rounded to their type, which holds bytes exactly."""
-        return self.is_float or self in (DType.INT8, DType.UINT8)
+        return self.is_float or self.is_fp8 or self in (DType.INT8, DType.UINT8)
 
     @property
     def is_integer(self) -> bool:
         """Whether arithmetic on it is that of integers; a truth value has none."""
-        return not self.is_float and self is not DType.BOOL
+        return not self.is_float and not self.is_fp8 and self is not DType.BOOL
 
     @property
     def c_name(self) -> str:
@@ -92,12 +99,28 @@ _ROWS: dict[DType, _Row] = {
     DType.UINT64: _Row(np.dtype(np.uint64), "wpk::uint64"),
     DType.BOOL: _Row(np.dtype(np.bool_), "bool"),
     DType.FP64: _Row(np.dtype(np.float64), "", 2.0**-53),
+    DType.FP8_E4M3: _Row(np.dtype(ml_dtypes.float8_e4m3fn), "wpk::Float8E4m3", 2.0**-4),
+    DType.FP8_E5M2: _Row(np.dtype(ml_dtypes.float8_e5m2), "wpk::Float8E5m2", 2.0**-3),
 }
 
 
 def from_numpy(dtype: np.dtype) -> DType | None:
     """The element type of a NumPy dtype, or None where wpk has none (strings, complex numbers)."""
     return next((kind for kind, row in _ROWS.items() if row.numpy == dtype), None)
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """Whether arithmetic in a NumPy dtype is floating point; that of 8 bits is stored only, see `is_fp8`.
+
+    `ml_dtypes` calls E5M2 floating point, and neither E4M3 nor bf16.
+    """
+    return dtype.kind == "f" and dtype.itemsize > 1
+
+
+def is_fp8(dtype: np.dtype) -> bool:
+    """Whether a NumPy dtype is floating point of 8 bits, see `DType.is_fp8`."""
+    known = from_numpy(dtype)
+    return known is not None and known.is_fp8
 
 
 class Precision(StrEnum):

@@ -2,11 +2,12 @@
 
     QuantizeLinear(x, s, z)    ->  Cast(Clip(Round(x / s) + z, least, largest))
     DequantizeLinear(q, s, z)  ->  (Cast(q) - z) * s
+    QuantizeLinear(x, s, 0)    ->  Cast(x / s)                    to 8-bit floating point
 
 with rounding to the nearest even number, in fp32, as ONNX Runtime computes. Scales and zero points are
 one number, one for each index of an axis, or one for each block of it; constants among them are spread
 over the axes once. A constant q becomes a constant, also of types that kernels do not read (4-bit
-integers, 8-bit floating point): so do quantised weights.
+integers, 8-bit floating point of other forms): so do quantised weights.
 """
 
 from collections.abc import Sequence
@@ -18,8 +19,9 @@ import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
+from wpk.dtypes import is_fp8
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.query import Dims, given, rank, static_shape
+from wpk.graph_passes.core.query import FLOAT8, Dims, element_type, given, rank, static_shape
 
 _FP32 = np.dtype(np.float32)
 _INTEGERS = tuple(np.dtype(each) for each in (np.int8, np.uint8, np.int16, np.uint16, np.int32))
@@ -46,7 +48,8 @@ class QuantisationParts(Rule[gs.Node]):
 
 def _why_not(node: gs.Node) -> str | None:
     stored, other = _stored_and_real(node)
-    if not _is_constant(stored) and _type_of(stored) not in _INTEGERS:
+    dtype = _type_of(stored)
+    if not _is_constant(stored) and dtype not in _INTEGERS and (dtype is None or not is_fp8(dtype)):
         return f"'{stored.name}' has a type that kernels do not quantise to"
     if _type_of(other) is None:
         return f"'{other.name}' has a type that NumPy lacks, or none that is known"
@@ -54,6 +57,9 @@ def _why_not(node: gs.Node) -> str | None:
         return "it divides in another type than fp32"
     if rank(node.inputs[0]) is None:
         return f"the rank of '{node.inputs[0].name}' is not known"
+    zero = given(node, _ZERO)
+    if dtype is not None and is_fp8(dtype) and zero is not None and not _is_zero(zero):
+        return f"'{zero.name}' is not known to be 0, as zero points of 8-bit floating point are"
     return next((why for why in map(_why_not_spread, *_parameters_of(node)) if why), None)
 
 
@@ -83,9 +89,15 @@ def _is_constant(tensor: gs.Tensor) -> bool:
     return isinstance(tensor, gs.Constant)
 
 
+def _is_zero(tensor: gs.Tensor) -> bool:
+    return isinstance(tensor, gs.Constant) and not tensor.values.astype(np.float32).any()
+
+
 def _type_of(tensor: gs.Tensor) -> "np.dtype[Any] | None":
-    """The type, where NumPy has it."""
-    dtype = tensor.dtype
+    """The type, where NumPy has it, or kernels do."""
+    dtype = element_type(tensor)
+    if dtype in FLOAT8:
+        return onnx.helper.tensor_dtype_to_np_dtype(dtype)
     return None if dtype is None or isinstance(dtype, int) else np.dtype(dtype)
 
 
@@ -102,6 +114,8 @@ class _Parts:
         dtype = _type_of(made)
         assert dtype is not None  # `_why_not`
         value = self._add("Div", self._as_fp32(x), self._spread(_SCALE))
+        if is_fp8(dtype):
+            return self._cast(value, dtype, saturate=self.node.attrs.get("saturate", 1))
         value = self._add("Round", value)
         if (zero := self._zero()) is not None:
             value = self._add("Add", value, zero)
@@ -136,7 +150,7 @@ class _Parts:
     def _zero(self) -> gs.Tensor | None:
         """The zero point; None where it is 0 everywhere."""
         zero = given(self.node, _ZERO)
-        if zero is None or (isinstance(zero, gs.Constant) and not zero.values.any()):
+        if zero is None or _is_zero(zero):
             return None
         return self._spread(_ZERO)
 
@@ -170,15 +184,15 @@ class _Parts:
     def _as_fp32(self, tensor: gs.Tensor) -> gs.Tensor:
         return tensor if _type_of(tensor) == _FP32 else self._cast(tensor, _FP32)
 
-    def _cast(self, tensor: gs.Tensor, dtype: "np.dtype[Any]") -> gs.Tensor:
+    def _cast(self, tensor: gs.Tensor, dtype: "np.dtype[Any]", **attrs: int) -> gs.Tensor:
         made = self.editor.add(
             "Cast",
             [tensor],
             like=tensor,
             name=f"{self.node.name}_{tensor.name}_{dtype}",
-            attrs={"to": onnx.helper.np_dtype_to_tensor_dtype(dtype)},
+            attrs={"to": (to := onnx.helper.np_dtype_to_tensor_dtype(dtype)), **attrs},
         )
-        made.dtype = dtype
+        made.dtype = to if is_fp8(dtype) else dtype
         return made
 
     def _number(self, value: float) -> gs.Constant:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import DTypeLike, NDArray
 
+from wpk.dtypes import is_float
 from wpk.file_arrays import in_file
 
 Array = NDArray[np.generic]
@@ -42,9 +43,7 @@ def know_exactly(constant: gs.Constant, exact: Array) -> None:
         exact: In a wider type, of the constant's shape.
     """
     held: Array = constant.values
-    if exact.dtype == held.dtype or not (
-        held.dtype.kind == "f" or held.dtype == ml_dtypes.bfloat16
-    ):
+    if exact.dtype == held.dtype or not (is_float(held.dtype) or held.dtype == ml_dtypes.bfloat16):
         return
     near = _CLOSE * float(ml_dtypes.finfo(held.dtype).eps)  # type: ignore[no-untyped-call]
     wide = held.astype(exact.dtype)

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.query import (
+    FLOAT8,
     REDUCTIONS,
     element_type,
     integers,
@@ -81,10 +82,10 @@ def _is_integer(tensor: gs.Tensor) -> bool:
 
 
 def is_floating(tensor: gs.Tensor) -> bool:
-    """Tell whether a tensor holds floating point; 16-bit types that NumPy lacks are ints here."""
+    """Tell whether a tensor holds floating point that is computed with; types that NumPy lacks are ints here."""
     dtype = element_type(tensor)
     if not isinstance(dtype, np.dtype | type):
-        return isinstance(dtype, int)
+        return isinstance(dtype, int) and dtype not in FLOAT8
     return np.issubdtype(dtype, np.floating)
 
 
@@ -94,6 +95,8 @@ def is_widening(node: gs.Node) -> bool:
 
 
 def _width(tensor: gs.Tensor) -> int:
-    """Bytes of an element; 16-bit types that NumPy lacks are ints in graphsurgeon."""
+    """Bytes of an element; types that NumPy lacks are ints in graphsurgeon."""
     dtype = element_type(tensor)
-    return 2 if isinstance(dtype, int) else int(getattr(dtype, "itemsize", 0))
+    if isinstance(dtype, int):
+        return 1 if dtype in FLOAT8 else 2
+    return int(getattr(dtype, "itemsize", 0))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
@@ -23,6 +24,10 @@ RANDOM_OPS = (
 REDUCTIONS = of_kind(OperatorKind.REDUCTION)
 
 Dims = list[int | str | None]
+
+
+FLOAT8 = (onnx.TensorProto.FLOAT8E4M3FN, onnx.TensorProto.FLOAT8E5M2)
+"""Floating point of 8 bits that kernels read and write."""
 
 
 def is_op(node: gs.Node | None, *ops: str) -> bool:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto
 
 from wpk.errors import GraphError
 
@@ -37,3 +45,61 @@ def open_session(model: str | bytes, threads: int = 0) -> onnxruntime.InferenceS
     # Weights in a file of their own are used where they lie, not copied into another order.
     options.add_session_config_entry("session.disable_prepacking", "1")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+_FLOAT8 = {
+    np.dtype(ml_dtypes.float8_e4m3fn): TensorProto.FLOAT8E4M3FN,
+    np.dtype(ml_dtypes.float8_e5m2): TensorProto.FLOAT8E5M2,
+}
+_GIVEN = {
+    "tensor(float8e4m3fn)": np.dtype(ml_dtypes.float8_e4m3fn),
+    "tensor(float8e5m2)": np.dtype(ml_dtypes.float8_e5m2),
+}
+
+
+def run_session(
+    session: onnxruntime.InferenceSession,
+    inputs: Mapping[str, NDArray[np.generic]],
+    names: Sequence[str] | None = None,
+) -> list[NDArray[np.generic]]:
+    """Execute a session on arrays; those of 8-bit floating point, which it knows as bytes, have `ml_dtypes`' types.
+
+    Args:
+        session: What to execute.
+        inputs: The arrays by name.
+        names: The outputs to return; all by default.
+    """
+    types = {output.name: output.type for output in session.get_outputs()}
+    wanted = list(types if names is None else names)
+    feed = {name: _given(array) for name, array in inputs.items()}
+    if not any(types[name] in _GIVEN for name in wanted):
+        return list(session.run(wanted, feed))
+    held = {name: _held(array) for name, array in feed.items()}
+    found = session.run_with_ort_values(wanted, held)
+    return [_taken(each, types[name]) for name, each in zip(wanted, found, strict=True)]
+
+
+def _given(array: NDArray[np.generic]) -> NDArray[np.generic] | onnxruntime.OrtValue:
+    """An array as a session takes it: of 8-bit floating point it has to be told the type."""
+    if array.dtype not in _FLOAT8:
+        return array
+    import onnxruntime  # there is a session
+
+    bits = np.ascontiguousarray(array).reshape(array.shape).view(np.uint8)
+    return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, _FLOAT8[array.dtype])
+
+
+def _held(array: NDArray[np.generic] | onnxruntime.OrtValue) -> onnxruntime.OrtValue:
+    import onnxruntime  # there is a session
+
+    is_held = isinstance(array, onnxruntime.OrtValue)
+    return array if is_held else onnxruntime.OrtValue.ortvalue_from_numpy(array)
+
+
+def _taken(value: onnxruntime.OrtValue, kind: str) -> NDArray[np.generic]:
+    """What a session gave; ONNX Runtime makes no array of E5M2, so that its bytes are copied."""
+    if kind not in _GIVEN:
+        return np.asarray(value.numpy())
+    shape = value.shape()
+    held = ctypes.string_at(value.data_ptr(), prod(shape))
+    return np.frombuffer(held, _GIVEN[kind]).reshape(shape).copy()

@@ -13,10 +13,11 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
+from wpk.dtypes import is_float
 from wpk.graph_passes.clean.modern_forms import FLATTENING_OPS
 from wpk.graph_passes.core.exact import exact_values
 from wpk.graph_passes.core.query import values
-from wpk.graph_passes.core.runtime import open_session
+from wpk.graph_passes.core.runtime import open_session, run_session
 
 Array = NDArray[np.generic]
 
@@ -47,7 +48,7 @@ def node_values(node: gs.Node, opset: int) -> list[Array]:
     """
     model, arrays = _model(node, opset)
     try:
-        results = list(open_session(model.SerializeToString(), threads=1).run(None, arrays))
+        results = run_session(open_session(model.SerializeToString(), threads=1), arrays)
     except Exception as error:  # ONNX Runtime raises what pybind11 makes of C++
         results = _by_reference(node, opset, model, arrays, str(error))
     found = []
@@ -95,7 +96,7 @@ def _widened(array: Array) -> Array:
 
 
 def _is_float(array: Array) -> bool:
-    return array.dtype.kind == "f" or array.dtype == ml_dtypes.bfloat16
+    return is_float(array.dtype) or array.dtype == ml_dtypes.bfloat16
 
 
 def _widen(model: onnx.ModelProto) -> None:

@@ -34,6 +34,8 @@ std::uint32_t bytes_of(ElementType type) noexcept
     case ElementType::int8:
     case ElementType::uint8:
     case ElementType::boolean:
+    case ElementType::fp8_e4m3:
+    case ElementType::fp8_e5m2:
         break;
     }
     return 1;
@@ -94,9 +96,9 @@ ElementType read_element_type(ByteReader& in)
                                        "here; fix: execute it with Python: wpk run");
     }
     if (number < static_cast<std::uint8_t>(ElementType::fp32)
-        || number > static_cast<std::uint8_t>(ElementType::uint64))
+        || number > static_cast<std::uint8_t>(ElementType::fp8_e5m2))
     {
-        spec_is_damaged("has an element type " + std::to_string(number) + ", there are 1 to 12");
+        spec_is_damaged("has an element type " + std::to_string(number) + ", there are 1 to 15");
     }
     return static_cast<ElementType>(number);
 }

@@ -191,3 +191,12 @@ def test_a_whole_engine_fails_beyond_its_limit(precision: Precision) -> None:
     assert not engine(limit.worst * 1.1, 1)
     assert engine(limit.median * 0.9, 101)
     assert not engine(limit.median * 1.1, 101)
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
+def test_numbers_of_eight_bits_must_be_equal_and_nan_is_nan(dtype: type) -> None:
+    expected = np.array([1.0, np.nan, -448.0, 0.0], dtype)
+    assert compare(expected.copy(), expected, None).passed
+    wrong = np.array([1.125 if dtype is ml_dtypes.float8_e4m3fn else 1.25, 0.0, np.nan, 0.0], dtype)
+    assert compare(wrong, expected, None).wrong == 3
+    assert compare(wrong, expected, np.array([0.25, 0.0, 0.0, 0.0])).wrong == 2

@@ -1,7 +1,8 @@
-"""DynamicQuantizeLinear in float64, and how far a kernel's results may lie from it."""
+"""Quantisations in float64, and how far a kernel's results may lie from them."""
 
 from collections.abc import Sequence
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
@@ -77,3 +78,64 @@ def test_bounds_hold_what_errors_of_the_tensor_do() -> None:
             seen[place] = max(seen[place], distance.max())
     assert (seen > 0).all()
     assert allowed[0].max() <= 4  # bytes of 5 / 255 that 0.02 and the moves of the limits meet
+
+
+EIGHT_BITS = {17: ml_dtypes.float8_e4m3fn, 19: ml_dtypes.float8_e5m2}
+
+
+def stored(kind: int, x: Ball, scale: float | None = None, **attributes: int) -> Call:
+    """A Cast to 8-bit floating point, or a QuantizeLinear."""
+    if scale is None:
+        node = onnx.helper.make_node("Cast", ["x"], ["y"], to=kind, **attributes)
+        inputs = [x]
+    else:
+        node = onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["y"], **attributes)
+        zero = np.zeros((), EIGHT_BITS[kind])
+        inputs = [x, Ball(np.asarray(scale)), Ball(zero)]
+    evaluate = NodeEvaluator(node, {"": 21}, narrows=True)
+    return Call(evaluate, inputs, evaluate([each.value for each in inputs]), U)
+
+
+@pytest.mark.parametrize("scale", [None, 1.0])
+@pytest.mark.parametrize("kind", EIGHT_BITS)
+def test_eight_bits_saturate_or_do_not(kind: int, scale: float | None) -> None:
+    largest = float(ml_dtypes.finfo(EIGHT_BITS[kind]).max)
+    x = Ball(np.array([1.01 * largest, -2 * largest, np.inf, np.nan, 1.0, 1e-9]))
+    y = stored(kind, x, scale).outputs[0]
+    assert y.dtype == EIGHT_BITS[kind]
+    expected = [largest, -largest, largest, np.nan, 1.0, 0.0]
+    np.testing.assert_array_equal(y.astype(np.float64), expected)
+    y = stored(kind, x, scale, saturate=0).outputs[0]
+    beyond = np.nan if kind == 17 else np.inf
+    expected = [largest, -beyond, beyond, np.nan, 1.0, 0.0]
+    np.testing.assert_array_equal(y.astype(np.float64), expected)
+
+
+@pytest.mark.parametrize("kind", EIGHT_BITS)
+def test_a_number_of_eight_bits_is_undecided_on_a_tie_alone(kind: int) -> None:
+    step = 1 / 8 if kind == 17 else 1 / 4
+    tie = 1 + step / 2
+    x = Ball(np.array([tie, tie, 1.01, np.nan]), np.array([0.0, 1e-3, 1e-3, 0.0]))
+    error = bound_error(stored(kind, x))
+    assert error is not None
+    assert error.tolist() == [0.0, step, 0.0, 0.0]
+    # Division rounds, so that each tie of a quotient may go either way.
+    error = bound_error(stored(kind, x, 1.0))
+    assert error is not None
+    assert error.tolist() == [step, step, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("kind", EIGHT_BITS)
+def test_the_error_of_a_number_of_eight_bits_stays_within_its_type(kind: int) -> None:
+    dtype = EIGHT_BITS[kind]
+    largest = float(ml_dtypes.finfo(dtype).max)
+    x = Ball(np.array([largest, 1.0], dtype), np.array([largest / 7, 0.25]))
+    call = Call(*_widening(x), U)
+    assert call.end(0, 1).astype(np.float64).tolist() == [largest, 1.25]
+    assert bound_error(call).tolist() == [largest / 7, 0.25]
+
+
+def _widening(x: Ball) -> tuple[NodeEvaluator, list[Ball], list[Array]]:
+    node = onnx.helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)
+    evaluate = NodeEvaluator(node, {"": 21}, narrows=True)
+    return evaluate, [x], evaluate([x.value])

@@ -64,6 +64,34 @@ def test_rounds_to_the_nearest_even_of_a_floating_type(emulate, entry, dtype):
     np.testing.assert_array_equal(back, expected.astype(np.float32))
 
 
+@pytest.mark.parametrize(
+    ("entry", "dtype"),
+    [("convert_e4m3", ml_dtypes.float8_e4m3fn), ("convert_e5m2", ml_dtypes.float8_e5m2)],
+)
+def test_rounds_to_the_nearest_even_of_eight_bits(emulate, entry, dtype):
+    """Every number of the type, what lies between two of them, the ties, and what is next to these."""
+    own = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float64)
+    own = np.unique(own[np.isfinite(own)])
+    beyond = [2 * own[-1] - own[-2], 1.5 * own[-1]]
+    grid = np.concatenate([own, beyond, np.negative(beyond)]).astype(np.float32)
+    grid.sort()
+    ties = (grid[1:] + grid[:-1]) / 2
+    near = [np.nextafter(each, np.float32(way)) for each in (grid, ties) for way in (-1e9, 1e9)]
+    random = np.random.default_rng(0).standard_normal(4000).astype(np.float32)
+    nan = np.array([np.nan, -np.nan], np.float32)
+    x = np.concatenate([_INTERESTING, grid, ties, *near, random, random * np.float32(1e-4), nan])
+    there, back = np.zeros(x.size, dtype), np.zeros(x.size, np.float32)
+    emulate(
+        "primitives", entry, [x, there.view(np.uint8), back, x.size], grid=(200, 1, 1), threads=64
+    )
+    with np.errstate(all="ignore"):
+        expected = x.astype(dtype)
+    whole = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(there), ~whole)
+    np.testing.assert_array_equal(there[whole].view(np.uint8), expected[whole].view(np.uint8))
+    np.testing.assert_array_equal(back, expected.astype(np.float32))
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64])
 def test_truncates_and_saturates_to_an_integer(emulate, dtype):
     x = np.append(_INTERESTING, np.float32(np.nan))

@@ -22,7 +22,7 @@ def kept_outputs(program: Program) -> tuple[KeptOutput, ...]:
 def _port(program: Program, name: str) -> Port:
     value = program.values[name]
     shape = value.logical_shape
-    if value.dtype.is_float:
+    if value.dtype.is_float or value.dtype.is_fp8:
         return Port(name, value.dtype, shape)
     return Port(name, value.dtype, shape, _draw_below(program, value), _divides(program, value))
 

@@ -81,7 +81,7 @@ def allow(
         return None
     whole = before.size // width * width
     low, high = (_words(output, place, end)[:whole].view(f"i{width}") for end in found)
-    floating = output.value.dtype.is_float
+    floating = output.value.dtype.is_float or output.value.dtype.is_fp8
     first, last = (ordered(low), ordered(high)) if floating else (low, high)
     return WordRanges(first, (last - first).view(f"u{width}"), floating, before[whole:].copy())
 

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 
 from wpk.checks.float64_nodes import Array, NodeEvaluator
-from wpk.dtypes import DType
+from wpk.dtypes import DType, is_float, is_fp8
 
 Floats = NDArray[np.float64]
 
@@ -128,12 +129,15 @@ class Call:
         """An input at one end of what it may be (-1: the lower, 1: the upper); of its own type."""
         value: Any = self.value(index)
         error = self.error(index)
-        if value.dtype.kind == "f":
+        if is_float(value.dtype):
             end: Array = value + side * error
             return end
         wrong = np.broadcast_to(error, value.shape) > 0
         if value.dtype.kind == "b":
             end = value | wrong if side == 1 else value & ~wrong
+        elif is_fp8(value.dtype):
+            ends = np.clip(value.astype(np.float64) + side * error, *_ends(value.dtype))
+            end = np.where(wrong, ends.astype(value.dtype), value)
         else:
             ends = np.clip(value + side * error, *integer_limits(value.dtype))
             end = np.where(wrong, ends.astype(value.dtype), value)
@@ -161,6 +165,11 @@ def _distance(fresh: Floats, y: Floats) -> Floats:
     """|fresh - y|, in the memory of the first."""
     fresh -= y
     return np.abs(fresh, out=fresh)
+
+
+def _ends(dtype: np.dtype[np.generic]) -> tuple[float, float]:
+    largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+    return -largest, largest
 
 
 def integer_limits(dtype: np.dtype[np.generic]) -> tuple[float, float]:

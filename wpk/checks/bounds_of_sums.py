@@ -10,6 +10,7 @@ from wpk.checks.centred import EPSILON, row_axes, to_channels
 from wpk.checks.float64_nodes import Array
 from wpk.checks.reference_resize import resampling
 from wpk.checks.reference_softmax import softmax_axes
+from wpk.dtypes import is_float
 
 SAFETY = 4.0
 
@@ -95,14 +96,14 @@ def product(call: Call) -> Floats:
 
 def running_sum(call: Call) -> Floats | None:
     """A sum of as many terms as the row has, at most."""
-    if call.y.dtype.kind != "f":
+    if not is_float(call.y.dtype):
         return None
     return _averaged(call, _row_length(call))
 
 
 def running_product(call: Call) -> Floats | None:
     """As `product`; what errors move is what they add to the product of magnitudes."""
-    if call.y.dtype.kind != "f":
+    if not is_float(call.y.dtype):
         return None
     x, terms = np.abs(np.asarray(call.x, np.float64)), _row_length(call)
     size = call.again({0: x})

@@ -12,6 +12,7 @@ import numpy as np
 
 from wpk.checks.bounded import Call, Floats
 from wpk.checks.bounds_of_sums import SAFETY
+from wpk.dtypes import is_float
 
 
 def written(call: Call) -> Floats | None:
@@ -22,7 +23,7 @@ def written(call: Call) -> Floats | None:
         return _cache(call)
     if call.errs(1):
         return np.full(call.y.shape, np.inf)
-    if call.y.dtype.kind != "f":
+    if not is_float(call.y.dtype):
         return None
     kind = call.attribute("reduction", b"none").decode()
     if kind in ("add", "mul"):

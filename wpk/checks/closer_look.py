@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from wpk.checks.bounded import Floats
+from wpk.checks.compare import same_numbers
 from wpk.checks.disturbed import DisturbedModel, Noise
 from wpk.checks.float64_nodes import Array
 from wpk.checks.limits import BLIND, ROUNDING_FACTOR, ErrorLimit
@@ -76,9 +77,9 @@ class CloserLook:
         return any(reach.size > 0 and bool(np.isinf(reach).all()) for reach in found)
 
     def integers(self, name: str, actual: Array, right: Array) -> tuple[Outcome, str]:
-        """Return the outcome for an output of integers or booleans; arguments as for `floats`."""
+        """Return the outcome for an output of integers, booleans or 8-bit numbers; arguments as for `floats`."""
         undecided = self._reach[name] > 0.0
-        wrong = (actual != right) & ~undecided
+        wrong = ~same_numbers(actual, right) & ~undecided
         if wrong.any():
             ties = wrong & (self._strong_reach[name] > 0.0)
             undecided, wrong = undecided | ties, wrong & ~ties

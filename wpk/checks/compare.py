@@ -52,7 +52,7 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
 
     def judge(block: slice) -> tuple[float, int, int]:
         if allowed is None:
-            errors = np.where(written[block] == right[block], 0.0, np.inf)
+            errors = np.where(same_numbers(written[block], right[block]), 0.0, np.inf)
         elif written.dtype.kind in "biu":
             errors = _whole_units(written[block], right[block], allowed[block])
         else:
@@ -82,6 +82,12 @@ def units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:
     errors = np.where(y == expected, 0.0, errors)
     fits = (np.isnan(y) & np.isnan(expected)) | (np.isinf(y) & overflown)
     return np.where(fits, 0.0, np.where(np.isfinite(errors), errors, np.inf))
+
+
+def same_numbers(one: Array, other: Array) -> NDArray[np.bool_]:
+    """Where two arrays of one type hold the same number, or both NaN."""
+    equal: NDArray[np.bool_] = (one == other) | ((one != one) & (other != other))
+    return equal
 
 
 def _whole_units(actual: Array, expected: Array, tolerance: Floats) -> Floats:

@@ -20,7 +20,7 @@ from wpk.checks.bounded import Floats, float_type
 from wpk.checks.centred import size_before_the_difference
 from wpk.checks.evaluation import Evaluation
 from wpk.checks.float64_nodes import Array, widened
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import DType, Precision, is_float
 from wpk.lowering.flat_graph import FlatGraph, read_names
 from wpk.operators import OPERATORS, OperatorKind, Roundoff, names, of_kind
 
@@ -161,7 +161,7 @@ class _Draw:
         return roundoff * (_IN_A_ROW if roundoff <= _FP32 else 1.0)
 
     def _moved(self, value: Array, relative: float, absolute: float, dtype: DType) -> Array:
-        if value.dtype.kind != "f":
+        if not is_float(value.dtype):
             return value
         exact = np.asarray(value, np.float64)
         drawn = self._rng.uniform(-self._strength, self._strength, value.shape)

@@ -37,6 +37,7 @@ from wpk.checks.bounds_of_recurrences import recurrence
 from wpk.checks.bounds_of_writes import written
 from wpk.checks.float64_nodes import Array
 from wpk.checks.undecided import RULES as UNDECIDED
+from wpk.dtypes import is_float
 from wpk.operators import CHOOSES, OPERATORS, SPECIAL_ROUNDINGS, ErrorRule, OwnError
 
 _TRIES = 4
@@ -91,19 +92,19 @@ def _unknown(call: Call) -> Floats:
     rng, y, whole = (
         np.random.default_rng(0),
         np.asarray(call.y, np.float64),
-        call.y.dtype.kind != "f",
+        not is_float(call.y.dtype),
     )
     largest = 0.0
     for _ in range(_TRIES):
         changed: dict[int, Array] = {}
         for index, given in enumerate(call.inputs):
-            if given is None or given.value.dtype.kind != "f":
+            if given is None or not is_float(given.value.dtype):
                 continue
             own = 0.0 if whole else SPECIAL_ROUNDINGS * call.roundoff * np.abs(given.value)
             signs = rng.choice((-1.0, 1.0), given.value.shape)
             changed[index] = np.asarray(given.value, np.float64) + signs * (call.error(index) + own)
         largest = max(largest, float(np.nanmax(np.abs(call.again(changed) - y), initial=0.0)))
-    if not whole and all(x is None or x.value.dtype.kind != "f" for x in call.inputs):
+    if not whole and all(x is None or not is_float(x.value.dtype) for x in call.inputs):
         largest = call.roundoff * max(1.0, float(np.nanmax(np.abs(y), initial=0.0)))
     error: Floats = np.full(y.shape, sums.SAFETY * largest)
     return error if whole else error + SPECIAL_ROUNDINGS * call.roundoff * _finite(call.y)
@@ -112,7 +113,7 @@ def _unknown(call: Call) -> Floats:
 def _elementwise(own: OwnError) -> Rule:
     def rule(call: Call) -> Floats | None:
         error = call.moved(i for i in range(len(call.inputs)) if call.errs(i))
-        if call.y.dtype.kind == "f":  # integers do not round
+        if is_float(call.y.dtype):  # integers do not round
             error += call.roundoff * _roundings(own, call)
         return error
 

@@ -10,7 +10,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from wpk.checks.reference_ops import REFERENCE_OPS
-from wpk.dtypes import DType
+from wpk.dtypes import DType, is_float
 from wpk.lowering.flat_graph import read_names
 
 Array = NDArray[np.generic]
@@ -23,7 +23,7 @@ _TYPES = (("Cast", "to"), ("Attention", "softmax_precision"))
 
 def widened(array: Array) -> Array:
     """Return floating point numbers as float64, without a copy where they are; anything else as it is."""
-    if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
+    if is_float(array.dtype) or array.dtype.name == "bfloat16":
         return np.asarray(array, np.float64)
     return array
 

@@ -119,8 +119,9 @@ def _widen(expected: Floats, low: Array, high: Array) -> None:
     bits, largest = np.dtype(f"i{low.itemsize}"), np.iinfo(f"i{low.itemsize}")
     low.view(bits)[low == 0] = largest.min
     high.view(bits)[high == 0] = 0
-    nan, infinity = np.isnan(expected), np.array(np.inf).astype(low.dtype).view(bits)
-    low.view(bits)[nan], high.view(bits)[nan] = infinity + 1, largest.max
+    nan, beyond = np.isnan(expected), np.array(np.inf).astype(low.dtype)
+    first = largest.max if np.isnan(beyond) else beyond.view(bits) + 1  # E4M3 has one NaN
+    low.view(bits)[nan], high.view(bits)[nan] = first, largest.max
 
 
 def _order(numbers: Array) -> Words:

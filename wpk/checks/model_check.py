@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.checks.closer_look import CloserLook, distance
+from wpk.checks.compare import same_numbers
 from wpk.checks.evaluation import EvaluationError
 from wpk.checks.float64_nodes import Array
 from wpk.checks.limits import BLIND, LIMITS, OutputDistance, allowed
 from wpk.checks.scope import Tolerance
-from wpk.dtypes import Precision
+from wpk.dtypes import Precision, is_fp8
 from wpk.errors import LaunchError
 from wpk.plan import Check, Outcome
 
@@ -122,7 +123,7 @@ class _Judge:
             return self._shapes(actual, right, words)
         if self.tolerance is not None:
             return _within(actual, right, self.tolerance)
-        if right.dtype.kind in "iub":
+        if right.dtype.kind in "iub" or is_fp8(right.dtype):
             return self._integers(actual, right)
         return self._floats(actual, right)
 
@@ -166,8 +167,8 @@ class _Judge:
         return Outcome.FAILED, words
 
     def _integers(self, actual: Array, right: Array) -> tuple[Outcome, str]:
-        """Judge integers and booleans, which rounding excuses only where it changes them."""
-        differing = int(np.count_nonzero(actual != right))
+        """Judge integers, booleans and 8-bit numbers, which rounding excuses only where it changes them."""
+        differing = int(np.count_nonzero(~same_numbers(actual, right)))
         if not differing:
             return Outcome.OK, f"all {right.size} elements equal"
         words = f"{differing} of {right.size} elements differ"

@@ -24,7 +24,7 @@ from wpk.checks.error_bounds import bound_error
 from wpk.checks.evaluation import Evaluation, Opinions
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
 from wpk.checks.runtime_nodes import RuntimeEvaluator
-from wpk.dtypes import DType
+from wpk.dtypes import DType, is_float
 from wpk.file_arrays import in_file
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
@@ -139,7 +139,7 @@ class OriginalValues:
     def _error(self, call: Call) -> Floats | None:
         """The error of a node's output, that of its attributes included."""
         error = bound_error(call)
-        if call.y.dtype.kind != "f" or isinstance(call.evaluate, RuntimeEvaluator):
+        if not is_float(call.y.dtype) or isinstance(call.evaluate, RuntimeEvaluator):
             return error
         for attribute in call.node.attribute:
             change = _attribute_error(call, attribute.name, self._graph.opset)
@@ -176,7 +176,7 @@ def _made_type(node: onnx.NodeProto) -> DType | None:
 
 def _constant(value: Array, error: Floats | None, dtype: DType | None) -> Ball:
     """A value with the rounding of a constant's type: of a computed one, and of any scalar."""
-    if dtype is None or value.dtype.kind != "f" or (error is None and value.size > 1):
+    if dtype is None or not is_float(value.dtype) or (error is None and value.size > 1):
         return Ball(value, error)
     own = rounding(value, dtype if error is not None else DType.FP32)
     return Ball(value, own if error is None else error + own)

@@ -17,9 +17,11 @@ import numpy as np
 
 from wpk.blocks import by_blocks
 from wpk.checks.bounded import KERNELS, Arithmetic, Floats
+from wpk.checks.compare import same_numbers
 from wpk.checks.evaluation import Evaluation, Opinions, draws
 from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.original_values import ALGEBRA, OriginalValues
+from wpk.dtypes import is_float
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
 NEAR = 2.0**-40
@@ -185,8 +187,8 @@ def _near(value: Array, right: Array) -> bool:
     """Whether two tensors are equal without asking for bounds; integers and booleans exactly."""
     if value.shape != right.shape or value.size == 0:
         return value.shape == right.shape
-    if value.dtype.kind != "f" or right.dtype.kind != "f":
-        return bool((value == right).all())
+    if not is_float(value.dtype) or not is_float(right.dtype):
+        return bool(same_numbers(value, right).all())
     y, ref = (np.asarray(each, np.float64).reshape(-1) for each in (value, right))
     with np.errstate(all="ignore"):
         power = sum(by_blocks(ref.size, lambda at: float((ref[at] ** 2).sum())))
@@ -201,7 +203,7 @@ def _difference(value: Array, right: Array, allowed: Floats) -> str | None:
     y, ref = np.asarray(value, np.float64), np.asarray(right, np.float64)
     with np.errstate(all="ignore"):
         same = (value == right) | (np.isnan(y) & np.isnan(ref))
-        limit = allowed + (NEAR * np.abs(ref) if right.dtype.kind == "f" else 0.0)
+        limit = allowed + (NEAR * np.abs(ref) if is_float(right.dtype) else 0.0)
         wrong = ~same & (
             (limit == 0.0) | ~(np.abs(y - ref) <= limit)
         )  # float64 has not all integers

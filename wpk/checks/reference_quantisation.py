@@ -5,15 +5,18 @@ onnx's evaluator has no forms of QuantizeLinear before opset 19, and computes Dy
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from onnx import helper
 from onnx.reference.op_run import OpRun
+
+from wpk.dtypes import is_fp8
 
 BYTE_LIMIT = 255
 
 
 class QuantizeLinear(OpRun):
-    """``saturate(round(x / scale) + zero)``. Attributes and inputs as ONNX's, of integers only."""
+    """``saturate(round(x / scale) + zero)``. Attributes and inputs as ONNX's; 8-bit floating point rounds by itself."""
 
     def _run(self, x: Any, scale: Any, zero: Any = None, **attributes: Any) -> tuple[Any]:
         dtype = np.dtype(np.uint8)
@@ -21,13 +24,24 @@ class QuantizeLinear(OpRun):
             dtype = helper.tensor_dtype_to_np_dtype(attributes["output_dtype"])
         if zero is not None:
             dtype = zero.dtype
+        quotient = x / _spread(scale, x, attributes)
+        if is_fp8(dtype):
+            return (_in_eight_bits(quotient, dtype, saturates=attributes.get("saturate", 1)),)
         if dtype.kind not in "iu":
             raise NotImplementedError(f"QuantizeLinear to {dtype}")
         limits = np.iinfo(dtype)
-        y = np.rint(x / _spread(scale, x, attributes))
+        y = np.rint(quotient)
         if zero is not None:
             y += _spread(zero, x, attributes).astype(np.float64)
         return (np.clip(y, limits.min, limits.max).astype(dtype),)
+
+
+def _in_eight_bits(number: Any, dtype: Any, *, saturates: bool) -> Any:
+    """Round; the zero point of these types is 0. NaN stays what it is."""
+    if saturates:
+        largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
+        number = np.clip(number, -largest, largest)
+    return np.asarray(number).astype(dtype)
 
 
 class DequantizeLinear(OpRun):

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wpk.checks.float64_nodes import Array
@@ -12,6 +11,7 @@ from wpk.dims import evaluate
 from wpk.execution import Bytes
 from wpk.lowering.program import Value
 from wpk.problems import Access
+from wpk.strided import strided
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class OutputRegion:
         dtype = self.access.tensor.dtype
         rest = self.image[self.value.offset + start * dtype.bytes :]
         flat = rest[: rest.size // dtype.bytes * dtype.bytes].view(dtype.numpy)
-        elements: Array = as_strided(flat, extents, [s * dtype.bytes for s in strides])
+        elements: Array = strided(flat, extents, [s * dtype.bytes for s in strides])
         return elements
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
-from wpk.graph_passes import open_session
+from wpk.dtypes import is_float
+from wpk.graph_passes import open_session, run_session
 from wpk.lowering.flat_graph import read_names
 
 _FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE)
@@ -34,14 +35,13 @@ def execute_node(
     imports = [onnx.helper.make_opsetid(*each) for each in opsets.items()]
     model = onnx.helper.make_model(graph, opset_imports=imports)
     model.ir_version = onnx.helper.find_min_ir_version_for(imports, ignore_unknown=True)
-    results: list[Array] = open_session(model.SerializeToString()).run(None, given)
-    return results
+    return run_session(open_session(model.SerializeToString()), given)
 
 
 def narrowed(array: Array) -> Array:
     """Return floating point numbers in fp32; anything else as it is."""
     with np.errstate(over="ignore"):
-        return array.astype(np.float32) if widened(array).dtype.kind == "f" else array
+        return array.astype(np.float32) if is_float(widened(array).dtype) else array
 
 
 class RuntimeEvaluator(NodeEvaluator):

@@ -21,7 +21,7 @@ from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
 from wpk.checks.runtime_nodes import execute_node, narrowed
 from wpk.checks.witness import require_onnxruntime
-from wpk.dtypes import DType
+from wpk.dtypes import DType, is_float
 from wpk.operators import OPERATORS, ErrorRule
 
 RUNTIME = Arithmetic(2.0**-20, 2.0**-126, narrows=True)
@@ -143,7 +143,7 @@ def _largest_of_nan(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> boo
     row = OPERATORS.get(node.op_type)
     selects = row is not None and row.error in (ErrorRule.LARGEST, ErrorRule.LIMITED)
     return selects and any(
-        bool(np.isnan(each).any()) for each in inputs if each is not None and each.dtype.kind == "f"
+        bool(np.isnan(each).any()) for each in inputs if each is not None and is_float(each.dtype)
     )
 
 

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from wpk.checks.bounded import Call, Floats, rounding
 from wpk.checks.reference_quantisation import BYTE_LIMIT, dynamic_parameters
+from wpk.dtypes import is_float
 from wpk.operators import SPECIAL_ROUNDINGS, ErrorRule
 
 _TOUCHING = 1.0 + 1e-12
@@ -77,13 +78,13 @@ def _where(call: Call) -> Floats | None:
 
 
 def _cast(call: Call) -> Floats | None:
-    if call.y.dtype.kind == "f":
+    if is_float(call.y.dtype):
         return _cast_to_float(call)
     if call.y.dtype.kind == "b":
         distance, margin = np.abs(np.asarray(call.x, np.float64)), call.error(0)
         return np.asarray((distance <= margin) & (margin > 0), np.float64)
     error = call.moved((0,)) if call.errs(0) else np.zeros(call.y.shape)
-    if call.x.dtype.kind == "f":
+    if is_float(call.x.dtype) and call.y.dtype.kind in "iu":
         error[_beyond(call)] = np.inf
     return error
 
@@ -143,7 +144,9 @@ def _quantised(call: Call) -> Floats:
         ends = {index: call.end(index, side) for index in erring}
         for way in (-1, 1):
             moved = scale + way * (SPECIAL_ROUNDINGS * call.roundoff * scale + call.error(place))
-            np.maximum(error, np.abs(call.again({**ends, place: moved}) - y), out=error)
+            other = call.again({**ends, place: moved})
+            apart = np.where(np.isnan(other) & np.isnan(y), 0.0, np.abs(other - y))
+            np.maximum(error, np.where(np.isnan(apart), np.inf, apart), out=error)
     return error
 
 
@@ -179,7 +182,7 @@ def _ranked(call: Call) -> Floats | None:
         return None
     default = -1 if call.node.op_type == "TopK" else 0
     axis = int(call.attribute("axis", default)) % call.x.ndim
-    if call.y.dtype.kind == "f":
+    if is_float(call.y.dtype):
         largest: Floats = call.error(0).max(axis, keepdims=True)
         return np.broadcast_to(largest, call.y.shape).copy()
     least = call.node.op_type == "ArgMin" or not call.attribute("largest", 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from wpk.checks.disturbed import DisturbedModel, parameters
 from wpk.checks.float64_nodes import Array, widened
-from wpk.dtypes import Precision
+from wpk.dtypes import Precision, is_float
 from wpk.lowering.flat_graph import FlatGraph, read_names
 from wpk.operators import OperatorKind, of_kind
 
@@ -80,7 +80,7 @@ def moved_with_other_weights(
 
 def _redrawn(array: Array, rng: np.random.Generator) -> Array:
     """Return quite different numbers; those of a tensor that is positive, like a variance, stay positive."""
-    if widened(array).dtype.kind != "f":
+    if not is_float(widened(array).dtype):
         return array
     value = array.astype(np.float64)
     if (value > 0.0).all():

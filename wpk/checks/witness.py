@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wpk.checks.float64_nodes import Array
 from wpk.errors import EngineError
-from wpk.graph_passes import open_session
+from wpk.graph_passes import open_session, run_session
 
 _LONGEST = 200
 """How many characters of ONNX Runtime's message are passed on."""
@@ -58,7 +58,7 @@ class ModelReference:
         """
         names = [output.name for output in self._session.get_outputs()]
         try:
-            outputs = self._session.run(names, dict(inputs))
+            outputs = run_session(self._session, inputs, names)
         except Exception as error:  # as above
             raise WitnessError(
                 f"ONNX Runtime cannot execute the model on these inputs: {_words(error)}",

@@ -20,8 +20,16 @@ CUDA_MANAGED = 13
 """``kDLCUDAManaged``."""
 
 _NAME = b"dltensor"  # a capsule keeps no copy of its name
-_TYPE_CODES = {"i": 0, "u": 1, "f": 2, "V": 4, "b": 6}  # by NumPy's kind; V is ml_dtypes' bfloat16
-_CODES = {dtype: (_TYPE_CODES[dtype.numpy.kind], 8 * dtype.bytes) for dtype in DType}
+_TYPE_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+"""By NumPy's kind."""
+
+_OWN_CODES = {DType.BF16: 4, DType.FP8_E4M3: 10, DType.FP8_E5M2: 12}
+"""Of types that NumPy lacks: ``kDLBfloat``, ``kDLFloat8_e4m3fn``, ``kDLFloat8_e5m2``."""
+
+_CODES = {
+    dtype: (_OWN_CODES.get(dtype) or _TYPE_CODES[dtype.numpy.kind], 8 * dtype.bytes)
+    for dtype in DType
+}
 _KINDS = {(*code, 1): dtype.value for dtype, code in _CODES.items()}
 
 

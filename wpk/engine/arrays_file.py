@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.dtypes import is_fp8
 from wpk.errors import EngineError
 from wpk.plan import atomic_file
 
@@ -15,7 +16,7 @@ from wpk.plan import atomic_file
 def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
     """Read all arrays of a file; nothing in it is executed.
 
-    bf16, which NumPy stores as bytes of two, is recognised.
+    bf16, which NumPy stores as bytes of two, is recognised; single bytes are what their reader takes them for.
 
     Raises:
         EngineError: The file cannot be read, or holds something that is no array.
@@ -33,13 +34,16 @@ def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     """Write arrays atomically, under any names: ``numpy.savez`` takes some for its own parameters.
 
+    8-bit floating point, whose types NumPy does not read back, is written as raw bytes.
+
     Raises:
         OutputError: The file cannot be written.
     """
     with atomic_file(path) as stream, zipfile.ZipFile(stream, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
+                raw = array.view("V1") if is_fp8(array.dtype) else array
+                np.lib.format.write_array(member, raw, allow_pickle=False)
 
 
 def _typed(array: NDArray[np.generic]) -> NDArray[np.generic]:

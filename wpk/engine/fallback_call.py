@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wpk.device import StreamDevice, StreamReplay
@@ -20,6 +19,7 @@ from wpk.execution import Device, Replay
 from wpk.plan import Step
 from wpk.problems import Crossing, Fallback
 from wpk.runtime import RuntimeProcess
+from wpk.strided import strided
 
 Array = NDArray[np.generic]
 
@@ -71,7 +71,7 @@ class FallbackCall:
         item = access.tensor.dtype.bytes
         extents = tuple(evaluate(each, self.dims) for each in access.extents)
         strides = tuple(stride * item for stride in access.tensor.strides)
-        array = as_strided(memory.view(access.tensor.dtype.numpy), extents, strides)
+        array = strided(memory.view(access.tensor.dtype.numpy), extents, strides)
         return array.reshape([evaluate(each, self.dims) for each in crossing.shape])
 
     def _write(self, name: str, crossing: Crossing, array: Array) -> None:

@@ -112,10 +112,10 @@ class GpuArray:
         """Version 3 of the interface.
 
         Raises:
-            AttributeError: It is bfloat16, for which the interface has no name; DLPack has one.
+            AttributeError: It is of a type for which the interface has no name; DLPack has one.
         """
-        if self._kind is DType.BF16:
-            raise AttributeError("bfloat16 has no __cuda_array_interface__; use DLPack")
+        if self._kind is DType.BF16 or self._kind.is_fp8:
+            raise AttributeError(f"{self.dtype} has no __cuda_array_interface__; use DLPack")
         return {
             "version": 3,
             "shape": self.shape,

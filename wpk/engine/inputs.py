@@ -67,6 +67,8 @@ def bind_inputs(
             raise EngineError(
                 f"input '{port.name}' is no array: {error}", fix=f"give {port}"
             ) from error
+        if port.dtype.is_fp8 and array.dtype == np.dtype("V1"):  # as files have it
+            array = array.view(port.dtype.numpy)
         if array.dtype != port.dtype.numpy:
             raise EngineError(
                 f"input '{port.name}' has type {array.dtype}, expected {port.dtype.numpy}",
@@ -203,7 +205,7 @@ def random_inputs(plan: TakesInputs, seed: int, dims: Mapping[str, int] | None =
     for port in plan.inputs:
         shape = tuple(evaluate(size, sizes) for size in port.shape)
         _require_memory(port, shape)
-        if port.dtype.is_float:
+        if port.dtype.is_float or port.dtype.is_fp8:
             arrays[port.name] = rng.standard_normal(shape, np.float32).astype(port.dtype.numpy)
         else:
             drawn = rng.integers(*_limits(port), shape).astype(port.dtype.numpy)

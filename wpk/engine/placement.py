@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wpk.dims import evaluate
 from wpk.execution import Bytes
 from wpk.lowering.program import Value
+from wpk.strided import strided
 
 
 def logical_shape(value: Value, dims: Mapping[str, int]) -> tuple[int, ...]:
@@ -40,7 +40,7 @@ def view(value: Value, memory: Bytes, dims: Mapping[str, int]) -> NDArray[np.gen
     extents = _extents(value, dims)
     item = value.dtype.bytes
     flat = memory[: memory.size // item * item].view(value.dtype.numpy)
-    return as_strided(flat, extents, [stride * item for stride in value.strides])
+    return strided(flat, extents, [stride * item for stride in value.strides])
 
 
 def _extents(value: Value, dims: Mapping[str, int]) -> tuple[int, ...]:

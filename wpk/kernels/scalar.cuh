@@ -16,6 +16,20 @@ struct alignas(2) Bfloat16
     uint16 bits;
 };
 
+// Numbers of 8 bits (OCP 8-bit floating point, ONNX's FLOAT8E4M3FN and FLOAT8E5M2), storage only. E4M3 has no infinity,
+// and one NaN of each sign; E5M2 is the upper half of binary16.
+struct Float8E4m3
+{
+    uint8 bits;
+};
+struct Float8E5m2
+{
+    uint8 bits;
+};
+
+template <class T>
+inline constexpr bool isFloat8 = isSame<T, Float8E4m3> || isSame<T, Float8E5m2>;
+
 WPK_DEVICE float asFloat(uint32 bits)
 {
     float value;
@@ -85,8 +99,57 @@ WPK_DEVICE float toFloat(Half value)
 #endif
 }
 
+// Sign and magnitude of E4M3 are those of a binary16 that is 2^8 times smaller.
+WPK_DEVICE float toFloat(Float8E4m3 value)
+{
+    const uint32 magnitude = value.bits & 0x7fu, sign = value.bits & 0x80u;
+    const float number = 256.0f * toFloat(Half{static_cast<uint16>(sign << 8 | magnitude << 7)});
+    return magnitude == 0x7fu ? asFloat(0x7fffffffu) : number;
+}
+WPK_DEVICE float toFloat(Float8E5m2 value)
+{
+    return toFloat(Half{static_cast<uint16>(value.bits << 8)});
+}
+
 namespace detail
 {
+
+// Rounds to 8 bits, to nearest, ties to even. What is beyond the largest number becomes infinity, or NaN in E4M3,
+// which has none; NaN loses its sign.
+template <class T>
+WPK_DEVICE T roundTo8Bits(float value)
+{
+    constexpr bool isE4m3 = isSame<T, Float8E4m3>;
+    constexpr uint32 mantissa = isE4m3 ? 3 : 2, bias = isE4m3 ? 7 : 15, largest = isE4m3 ? 0x7eu : 0x7bu;
+    const uint32 bits = asUint32(value), magnitude = bits & 0x7fffffffu;
+#if WPK_ON_GPU && __CUDA_ARCH__ >= 890
+    // The largest numbers that still round to the largest of the type; the instruction saturates beyond.
+    constexpr uint32 limit = isE4m3 ? 0x43e80000u : 0x476fffffu; // 464, a tie, and what is just below 61440, another
+    uint16 pair;
+    if constexpr (isE4m3)
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+    else
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(0.0f), "f"(value));
+    const uint32 code = magnitude > limit ? largest + 1u : pair & 0x7fu;
+#else
+    constexpr uint32 shift = 23 - mantissa, least = (128 - bias) << 23; // of the smallest normal number
+    uint32 code;
+    if (magnitude < least)
+    {
+        // Subnormal numbers are so many of the smallest one; exactly, but for what rounds to none.
+        const float smallest = asFloat((126 + bias + mantissa) << 23);
+        code = static_cast<uint32>(rintf(asFloat(magnitude) * smallest));
+    }
+    else
+    {
+        const uint32 rounded = magnitude + ((1u << (shift - 1)) - 1u) + (magnitude >> shift & 1u);
+        code = minOf((rounded >> shift) - ((127 - bias) << mantissa), largest + 1u);
+    }
+#endif
+    if (magnitude > 0x7f800000u)
+        return T{0x7f};
+    return T{static_cast<uint8>(code | (bits >> 24 & 0x80u))};
+}
 
 // Truncates towards zero and saturates to [lowest, 2^power); a NaN gives 0.
 template <class T>
@@ -129,7 +192,8 @@ WPK_DEVICE T roundTo16Bits(float value)
 
 } // namespace detail
 
-// Converts to storage type T. Floating types round to nearest, ties to even. Integers truncate
+// Converts to storage type T. Floating types round to nearest, ties to even; what is beyond the largest number becomes
+// infinity, or NaN where there is none. Integers truncate
 // towards zero and saturate (as ONNX Cast does within range; apply rintf first to round); NaN gives 0.
 // bool is `value != 0`.
 template <class T>
@@ -156,6 +220,8 @@ WPK_DEVICE T fromFloat(float value)
     else if constexpr (isSame<T, int64>)
         return detail::truncateFloat<T>(
             value, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807ll - 1, 9223372036854775807ll);
+    else if constexpr (isFloat8<T>)
+        return detail::roundTo8Bits<T>(value);
     else
         return detail::roundTo16Bits<T>(value);
 }

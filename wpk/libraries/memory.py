@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from wpk.libraries.offer import constant_shape, constant_tensor
 from wpk.problems import Access, Problem, Tensor
+from wpk.strided import strided
 
 Array = NDArray[Any]
 
@@ -34,7 +35,7 @@ class Place:
         """Return the elements in bytes that begin with the first one."""
         flat = memory.view(self.tensor.dtype.numpy)
         strides = tuple(stride * flat.itemsize for stride in self.tensor.strides)
-        return np.lib.stride_tricks.as_strided(flat, self.shape, strides)
+        return strided(flat, self.shape, strides)
 
 
 def places(problem: Problem, layout: str | None) -> tuple[Place, ...]:

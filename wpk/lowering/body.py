@@ -179,9 +179,9 @@ class _Reader:
         target = view_ops.cast_target(node)
         if symbol.dtype.is_integer and target.is_integer:
             return narrowed(symbol, target, is_stored=node.outputs[0].name == self.output)
-        return replace(
-            symbol, expression=cast(symbol.expression, symbol.dtype, target), dtype=target
-        )
+        saturates = bool(node.attrs.get("saturate", 1))
+        expression = cast(symbol.expression, symbol.dtype, target, saturates=saturates)
+        return replace(symbol, expression=expression, dtype=target)
 
     def elementwise(self, node: gs.Node) -> Computation:
         parts = [self.operand(node, index) for index in range(len(node.inputs))]

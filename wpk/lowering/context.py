@@ -11,6 +11,7 @@ from wpk.dtypes import DType, Precision, from_numpy
 from wpk.extent import Extent
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View, contiguous_strides
+from wpk.strided import strided
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Context:
             return None
         flat = np.ascontiguousarray(self.constants[view.source]).reshape(-1)[view.offset :]
         strides = [s * flat.itemsize for s in view.strides]
-        return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, view.shape, strides))
+        return np.ascontiguousarray(strided(flat, view.shape, strides))
 
     def constant(self, view: View, shape: Sequence[int] | None = None) -> View | None:
         """Return a constant's view as a contiguous constant of its own; None for activations."""

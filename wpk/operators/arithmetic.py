@@ -29,15 +29,32 @@ _SIGN = _VIEWS | Rewrite.BEFORE_TRANSPOSE
 _POSITIVE = (0.0, math.inf)
 
 
-def cast(argument: Expression, source: DType, target: DType) -> Expression:
-    """A Cast: rounding to a 16-bit type, truncation to an integer, a test for bool, else nothing."""
+def cast(
+    argument: Expression, source: DType, target: DType, *, saturates: bool = True
+) -> Expression:
+    """A Cast: rounding to a type of 16 or 8 bits, truncation to an integer, a test for bool, else nothing.
+
+    Args:
+        argument: What is cast.
+        source: Its type.
+        target: The type that it becomes.
+        saturates: Whether what 8 bits of floating point cannot hold becomes the largest number that they do.
+    """
+    if target.is_fp8 and source is not target:
+        return Round(target, _limited(argument, target) if saturates else argument)
     if target is DType.BOOL and source is not DType.BOOL:
         return apply("Not", apply("Equal", argument, Scalar(0.0)))
     if target in (DType.FP16, DType.BF16) and source is not target:
         return Round(target, argument)
-    if not target.is_float and source.is_float:
+    if target.is_integer and (source.is_float or source.is_fp8):
         return Round(target, argument)
     return argument
+
+
+def _limited(argument: Expression, dtype: DType) -> Expression:
+    """A number within what a type holds; NaN stays."""
+    largest = Scalar(dtype.largest)
+    return apply("Min", apply("Max", argument, Scalar(-dtype.largest)), largest)
 
 
 def _pow(inputs: Sequence[Expression], _: Attributes) -> Expression:

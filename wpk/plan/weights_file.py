@@ -41,6 +41,8 @@ _NAMES = {
     DType.UINT64: "U64",
     DType.BOOL: "BOOL",
     DType.FP64: "F64",
+    DType.FP8_E4M3: "F8_E4M3",
+    DType.FP8_E5M2: "F8_E5M2",
 }
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from wpk.dtypes import from_numpy
 from wpk.errors import EngineError, LaunchError
-from wpk.graph_passes import open_session
+from wpk.graph_passes import open_session, run_session
 from wpk.process import Segment, SharedSegments, serve
 from wpk.runtime.forms import Array, ArrayForm, RefusedInputsError, form_of, placed
 
@@ -67,7 +67,7 @@ class Service:
             wanted = _NUMPY.get(port.type)
             feed[port.name] = array if wanted is None else array.astype(wanted, copy=False)
         try:
-            found = session.run(None, feed)
+            found = run_session(session, feed)
         except Exception as error:  # as above
             raise RefusedInputsError(
                 f"ONNX Runtime cannot execute its part of the plan on these inputs: {_words(error)}",

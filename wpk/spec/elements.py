@@ -16,6 +16,8 @@ _CODES = {
     DType.UINT32: 11,
     DType.UINT64: 12,
     DType.FP64: 13,
+    DType.FP8_E4M3: 14,
+    DType.FP8_E5M2: 15,
 }
 
 

@@ -63,6 +63,18 @@ WPK_KERNEL(64) convert_bfloat16(const float* x, Bfloat16* there, float* back, in
 }
 WPK_EXPORT(convert_bfloat16)
 
+WPK_KERNEL(64) convert_e4m3(const float* x, Float8E4m3* there, float* back, int n)
+{
+    convert(x, there, back, n);
+}
+WPK_EXPORT(convert_e4m3)
+
+WPK_KERNEL(64) convert_e5m2(const float* x, Float8E5m2* there, float* back, int n)
+{
+    convert(x, there, back, n);
+}
+WPK_EXPORT(convert_e5m2)
+
 WPK_KERNEL(64) convert_int8(const float* x, int8* there, float* back, int n)
 {
     convert(x, there, back, n);

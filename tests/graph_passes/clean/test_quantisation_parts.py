@@ -126,11 +126,52 @@ def test_constants_of_types_that_kernels_lack_become_numbers(kind: str) -> None:
     np.testing.assert_array_equal(constant.values, numbers * [[0.5], [0.25]])
 
 
-def test_refuses_what_kernels_do_not_quantise_to() -> None:
-    text = "g (float[2] x) => (float8e4m3fn[2] y) { y = QuantizeLinear (x, s, z) }"
-    zero = onnx.helper.make_tensor("z", onnx.TensorProto.FLOAT8E4M3FN, (), [0.0])
-    model = model_of(text, zero, s=np.float32(1))
+EIGHT_BITS = {"float8e4m3fn": 448.0, "float8e5m2": 57344.0}
+
+
+def zeros_of(kind: str, *shape: int) -> onnx.TensorProto:
+    code = onnx.TensorProto.DataType.Value(kind.upper())
+    return onnx.helper.make_tensor("z", code, shape, bytes(int(np.prod(shape))), raw=True)
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("kind", EIGHT_BITS)
+def test_eight_bit_floating_point_rounds_and_saturates(kind: str, saturate: int) -> None:
+    text = f"""g (float[4, 10] x) => (float[4, 10] y) {{
+        q = QuantizeLinear <axis = 0, saturate = {saturate}> (x, s, z)
+        y = DequantizeLinear <axis = 0> (q, s) }}"""
+    scales = np.array([0.5, 0.3, 1e-3, 7.0], np.float32)
+    model = model_of(text, zeros_of(kind, 4), s=scales)
+    special = np.array([0.0, np.nan, np.inf, -np.inf, EIGHT_BITS[kind], 1e-3, 0.7], np.float32)
+    x = np.stack([TIES, -TIES, TIES / 64, np.resize(special, 10)])
+    assert check(model, x=x) == ["Div", "Cast", "Cast", "Mul"]
+
+
+@pytest.mark.parametrize("kind", EIGHT_BITS)
+def test_the_type_may_be_said_by_an_attribute_alone(kind: str) -> None:
+    code = onnx.TensorProto.DataType.Value(kind.upper())
+    text = f"""g (float[10] x) => (float[10] y) {{
+        q = QuantizeLinear <output_dtype = {code}> (x, s)
+        y = DequantizeLinear (q, s) }}"""
+    check(model_of(text, s=np.float32(0.3)), x=TIES)
+
+
+@pytest.mark.parametrize("kind", EIGHT_BITS)
+def test_a_zero_point_of_eight_bits_that_is_not_zero_is_refused(kind: str) -> None:
+    code = onnx.TensorProto.DataType.Value(kind.upper())
+    text = f"g (float[10] x) => ({kind}[10] y) {{ y = QuantizeLinear (x, s, z) }}"
+    model = model_of(text, onnx.helper.make_tensor("z", code, [], [1.0]), s=np.float32(0.3))
     graph = gs.import_onnx(model)
+    graph.nodes[0].name = "n"
+    infer_shapes(graph)
+    (refusal,) = QuantisationParts()(graph).refusals
+    assert refusal.reason == "'z' is not known to be 0, as zero points of 8-bit floating point are"
+
+
+@pytest.mark.parametrize("kind", ["float8e4m3fnuz", "float8e5m2fnuz"])
+def test_other_forms_of_eight_bits_are_refused(kind: str) -> None:
+    text = f"g (float[10] x) => ({kind}[10] y) {{ y = QuantizeLinear (x, s, z) }}"
+    graph = gs.import_onnx(model_of(text, zeros_of(kind), s=np.float32(0.3)))
     graph.nodes[0].name = "n"
     infer_shapes(graph)
     (refusal,) = QuantisationParts()(graph).refusals

@@ -20,6 +20,8 @@ _ORT_TYPES = {
     "tensor(float16)": TensorProto.FLOAT16,
     "tensor(bfloat16)": TensorProto.BFLOAT16,
     "tensor(bool)": TensorProto.BOOL,
+    "tensor(float8e4m3fn)": TensorProto.FLOAT8E4M3FN,
+    "tensor(float8e5m2)": TensorProto.FLOAT8E5M2,
     "tensor(string)": TensorProto.STRING,
     **{f"tensor({n.lower()})": getattr(TensorProto, n) for n in
        ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64")},
