@@ -48,7 +48,8 @@ def node_values(node: gs.Node, opset: int) -> list[Array]:
     """
     model, arrays = _model(node, opset)
     try:
-        results = run_session(open_session(model.SerializeToString(), threads=1), arrays)
+        session = open_session(model.SerializeToString(), threads=1)
+        results: list[object] = list(run_session(session, arrays))
     except Exception as error:  # ONNX Runtime raises what pybind11 makes of C++
         results = _by_reference(node, opset, model, arrays, str(error))
     found = []
