@@ -2,6 +2,7 @@
 
 from wpk.graph_passes.catalogue import pass_groups
 from wpk.graph_passes.core.exact import exact_values, moved_constant
+from wpk.graph_passes.core.free_parts import free_part
 from wpk.graph_passes.core.functions import RUNTIME_DOMAIN, called, function_ir_version, is_call
 from wpk.graph_passes.core.manager import PassRecord, check_skips, run_passes
 from wpk.graph_passes.core.query import (
@@ -17,6 +18,7 @@ from wpk.graph_passes.core.query import (
 )
 from wpk.graph_passes.core.runtime import open_session, run_session
 from wpk.graph_passes.core.shapes import infer_shapes, proven_shapes
+from wpk.graph_passes.core.sizes import Size, sizes_in
 from wpk.graph_passes.core.tidy import read_tensors, sort_nodes
 from wpk.graph_passes.recurrent.node import OPERATORS as RECURRENT
 from wpk.graph_passes.recurrent.node import RecurrentNode

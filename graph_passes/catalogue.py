@@ -34,6 +34,7 @@ from wpk.graph_passes.fold.batch_norm import (
     FoldBatchNormAfter,
     FoldBatchNormBefore,
 )
+from wpk.graph_passes.fold.certain_masks import CertainMasks
 from wpk.graph_passes.fold.constant_chains import ConstantChains, ConstantForms
 from wpk.graph_passes.fold.constant_folding import ConstantFolding
 from wpk.graph_passes.fold.constants_into_weights import (
@@ -53,12 +54,15 @@ from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.batch_picks import BatchPicks
 from wpk.graph_passes.movement.block_movement import BlockMovement
+from wpk.graph_passes.movement.free_rows import FreeRows
 from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
+from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 from wpk.graph_passes.movement.reshapes_around import ReshapesAround
+from wpk.graph_passes.movement.spread_rows import SpreadRows
 from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.transpose_parts import TransposeParts
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
@@ -99,6 +103,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
         ],
         [SetPrecision(precision)],
         [RecurrentOperators()],
+        [SpreadRows()],
         [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
         [ChannelsLast()],
         [TransposeParts()],
@@ -137,12 +142,15 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         IdentityElimination(),
         CastChains(),
         IdentityGather(),
+        FreeRows(),
         GridGather(),
         BatchPicks(),
         RankedValues(),
         WholeIndices(),
         TileViews(),
         TriangleMask(),
+        CertainMasks(),
+        MergedTranspose(),
         ReshapeChains(),
         ReshapesAround(),
         CommonSubexpressions(),

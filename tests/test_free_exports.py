@@ -5,11 +5,12 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from numpy.typing import NDArray
 from support.networks import free_exports
 
 import wpk
 from wpk.engine import random_inputs
-from wpk.errors import EngineError
+from wpk.errors import EngineError, GraphError
 from wpk.plan.plan import Outcome
 
 pytestmark = pytest.mark.usefixtures("one_finalist")
@@ -39,6 +40,63 @@ def test_a_free_batch_is_right_at_every_size(tmp_path: Path, name: str) -> None:
             got, right = engine.run(inputs), session.run(None, inputs)
             for port, wanted in zip(plan.outputs, right, strict=True):
                 np.testing.assert_allclose(got[port.name], wanted, rtol=0, atol=5e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOTH)
+def test_one_plan_of_kernels_is_right_at_every_batch_and_length(tmp_path: Path, name: str) -> None:
+    model, path = free_exports.write(name, tmp_path), tmp_path / "a.plan"
+    options = {"target": "h200", "search": "static", "check": "quick", "fallback": "off"}
+    plan = wpk.optimize(model, path, **options).plan
+    assert set(plan.free) == {"batch", "sequence"}
+    assert plan.limits == {"sequence": (1, 40)}  # as many positions as the model has
+    assert all(check.outcome is Outcome.OK for check in plan.checks)
+    session = onnxruntime.InferenceSession(str(model))
+    with wpk.load(path, device="cpu") as engine:
+        for batch, sequence in ((1, 1), (1, 7), (2, 40), (3, 33), (5, 17), (2, 40)):
+            inputs = random_inputs(plan, batch, {"batch": batch, "sequence": sequence})
+            inputs["attention_mask"] = _lengths(batch, sequence)
+            got, right = engine.run(inputs), session.run(None, inputs)
+            for port, wanted in zip(plan.outputs, right, strict=True):
+                assert np.isfinite(wanted).all()
+                np.testing.assert_allclose(got[port.name], wanted, rtol=0, atol=5e-5)
+        with pytest.raises(EngineError, match=r"has the size 41, .* for 1 to 40"):
+            engine.run(random_inputs(plan, 0, {"sequence": 41}))
+
+
+def _lengths(batch: int, sequence: int) -> NDArray[np.int64]:
+    """Sentences of different lengths, at least a token each."""
+    lengths = 1 + np.arange(batch) * (sequence - 1) // max(1, batch - 1)
+    return (np.arange(sequence) < lengths[:, None]).astype(np.int64)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_free_length_beside_a_fixed_batch(tmp_path: Path, batch: int) -> None:
+    model, path = free_exports.write("bert.dynamo.both", tmp_path), tmp_path / "a.plan"
+    ports = ("input_ids", "attention_mask")
+    shapes = {port: [[batch, n] for n in (2, 12, 33)] for port in ports}
+    options = {"target": "h200", "search": "static", "check": "quick", "fallback": "off"}
+    plan = wpk.optimize(model, path, shapes=shapes, **options).plan
+    assert (plan.free, plan.limits) == ({"sequence": 12}, {"sequence": (2, 33)})
+    session = onnxruntime.InferenceSession(str(model))
+    with wpk.load(path, device="cpu") as engine:
+        for sequence in (2, 17, 33):
+            inputs = random_inputs(plan, 1, {"sequence": sequence})
+            inputs["attention_mask"] = _lengths(batch, sequence)
+            got, right = engine.run(inputs), session.run(None, inputs)
+            for port, wanted in zip(plan.outputs, right, strict=True):
+                np.testing.assert_allclose(got[port.name], wanted, rtol=0, atol=5e-5)
+
+
+def test_more_tokens_than_positions_are_refused(tmp_path: Path) -> None:
+    model = free_exports.write("bert.dynamo.both", tmp_path)
+    ports = ("input_ids", "attention_mask")
+    shapes = {port: [[1, 1], [1, 64], [1, 64]] for port in ports}
+    with pytest.raises(
+        GraphError, match="'sequence' of 64; a constant of the model has rows for 40"
+    ):
+        wpk.optimize(model, tmp_path / "a.plan", target="h200", shapes=shapes, search="static")
 
 
 @pytest.mark.slow

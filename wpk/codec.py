@@ -1,6 +1,6 @@
 """Frozen dataclasses to plain JSON and back, directed by their type hints and strict.
 
-A dataclass becomes an object with all of its fields, in order; where the hint is a union of classes,
+A dataclass becomes an object with all of its fields, in order, but those with `MAY_LACK` that are None; where the hint is a union of classes,
 or an abstract class, of which any kind may stand there, the object also says its ``type``. Tuples become
 arrays, enumerations their values, dimension expressions the form of `wpk.dims.to_json`, infinities and
 NaN strings, bytes base64. Reading back refuses unknown, missing and mistyped fields, naming the path of
@@ -21,6 +21,9 @@ from typing import Any, TypeVar, Union
 from wpk import dims
 
 T = TypeVar("T")
+
+MAY_LACK = {"may_lack": True}
+"""Metadata of a field that is not written where it is None: digests of what has none are as they were before."""
 
 _TAG = "type"
 _INT_LIMIT = 2**63
@@ -81,8 +84,13 @@ def _encode_union(value: Any, arguments: tuple[Any, ...]) -> Any:
 
 def _encode_fields(value: Any) -> dict[str, Any]:
     kind: Any = type(value)
-    hints = _hints(kind)
-    return {name: encode(getattr(value, name), hint) for name, hint in hints.items()}
+    hints, may_lack = _hints(kind), _may_lack(kind)
+    there = {name: getattr(value, name) for name in hints}
+    return {
+        name: encode(each, hints[name])
+        for name, each in there.items()
+        if each is not None or name not in may_lack
+    }
 
 
 def _encode_scalar(value: Any, hint: type) -> Any:
@@ -178,10 +186,13 @@ def _decode_fields(data: Any, kind: Any, path: str) -> Any:
     for name in data:
         if name not in hints:
             raise FieldError(f"{path}.{name}", f"unknown field of {kind.__name__}")
+    may_lack = _may_lack(kind)
     for name in hints:
-        if name not in data:
+        if name not in data and name not in may_lack:
             raise FieldError(f"{path}.{name}", "missing")
-    values = {name: _decode(data[name], hint, f"{path}.{name}") for name, hint in hints.items()}
+        if name in may_lack and data.get(name, 0) is None:
+            raise FieldError(f"{path}.{name}", "is none, and then is left out")
+    values = {name: _decode(item, hints[name], f"{path}.{name}") for name, item in data.items()}
     try:
         return kind(**values)
     except (KeyError, ValueError, TypeError) as error:
@@ -249,3 +260,8 @@ def _classes(arguments: tuple[Any, ...]) -> dict[str, type]:
 def _hints(kind: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(kind)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
+@cache
+def _may_lack(kind: Any) -> frozenset[str]:
+    return frozenset(each.name for each in dataclasses.fields(kind) if each.metadata == MAY_LACK)

@@ -36,6 +36,14 @@ class Extent:
         """What a launch passes to the kernel."""
         return self.value if self.free is None else product(self.factor, self.free)
 
+    def of(self, inner: "Extent") -> "Extent":
+        """The extent of this dimension flattened with another, which may be free, too."""
+        fixed = self.times(inner.value) if inner.free is None else inner.times(self.value)
+        if self.free is None or inner.free is None:
+            return fixed
+        both = product(self.free, inner.free)
+        return Extent(self.value * inner.value, both, self.factor * inner.factor)
+
     def times(self, count: int) -> "Extent":
         """The extent of this dimension flattened with ``count`` fixed elements."""
         return Extent(self.value * count, self.free, self.factor * count if self.free else 1)

@@ -141,6 +141,16 @@ def _gather(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("Gather", name, [table, index]), (1, count, features))
 
 
+def _repeated(sketch: Sketch, name: str, size: Shape) -> None:
+    """The rows of a sequence of free length, of one token unless the caller says, for so many sequences."""
+    count, features = size
+    x = sketch.input(f"{name}.given", (1, "tokens", features))
+    shape = sketch.node("Shape", f"{name}.shape", [x], start=1, end=3)
+    outer = sketch.constant(f"{name}.count", np.asarray([count]))
+    target = sketch.node("Concat", f"{name}.target", [outer, shape], axis=0)
+    sketch.output(sketch.node("Expand", name, [x, target]), (count, "tokens", features))
+
+
 def _gather_elements(sketch: Sketch, name: str, size: Shape) -> None:
     """An element of a column by each index; ``size`` is the table's, then how many rows."""
     rows, features, count = size
@@ -258,6 +268,7 @@ STUDIES: Mapping[str, Study] = {
     "arg_reduction": Study(Precision.FP32, _largest, _MATRICES, ("top_by_rank", "top_by_sorting")),
     "top_by_rank": Study(Precision.FP32, _top, _SHORT_ROWS, ("top_by_sorting",)),
     "top_by_sorting": Study(Precision.FP32, _top, _LONG_ROWS, ("top_by_rank",)),
+    "placed_rows": Study(Precision.FP32, _repeated, _MATRICES),
     "pad": Study(Precision.FP32, _pad, _IMAGES),
     "resize": Study(Precision.FP32, _resize, _IMAGES),
 }

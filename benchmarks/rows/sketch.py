@@ -23,12 +23,14 @@ class Sketch:
         self._graph = onnx.GraphProto(name=name)
         self._generator = np.random.default_rng(0)
 
-    def input(self, name: str, shape: tuple[int, ...], dtype: int = TensorProto.FLOAT) -> str:
+    def input(self, name: str, shape: tuple[int | str, ...], dtype: int = TensorProto.FLOAT) -> str:
         """An input of the model."""
         self._graph.input.append(helper.make_tensor_value_info(name, dtype, shape))
         return name
 
-    def output(self, name: str, shape: tuple[int, ...], dtype: int = TensorProto.FLOAT) -> None:
+    def output(
+        self, name: str, shape: tuple[int | str, ...], dtype: int = TensorProto.FLOAT
+    ) -> None:
         """Make a tensor an output of the model."""
         info = helper.make_tensor_value_info(name, dtype, shape)
         self._graph.output.append(info)

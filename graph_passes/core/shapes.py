@@ -10,14 +10,16 @@ comes out as one of these numbers is that symbol.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import onnx
 import onnx_graphsurgeon as gs
 from onnx import shape_inference
 
 from wpk.errors import GraphError
-from wpk.graph_passes.core.query import Dims
+from wpk.graph_passes.core.free_parts import free_part
+from wpk.graph_passes.core.query import Dims, dims, integers, is_op
+from wpk.graph_passes.core.sizes import Size, known_sizes, size_of, sizes_in
 
 # Reshape targets, slice bounds, pads, axes, resize scales: at most a few numbers per dimension.
 # Larger constants cannot decide a shape that wpk carries.
@@ -95,7 +97,7 @@ def _inferred(model: onnx.ModelProto, *, data_prop: bool = True) -> dict[str, on
 
 def _sized(model: onnx.ModelProto, probes: Mapping[str, int]) -> onnx.ModelProto:
     """Write numbers for free dimensions into the model's inputs."""
-    for info in model.graph.input:
+    for info in (*model.graph.input, *model.graph.value_info):
         for dim in info.type.tensor_type.shape.dim:
             if dim.dim_param in probes:
                 dim.dim_value = probes[dim.dim_param]
@@ -130,11 +132,61 @@ def _skeleton(graph: gs.Graph) -> onnx.ModelProto:
     outputs = [onnx.helper.make_empty_tensor_value_info(t.name) for t in graph.outputs]
     nodes = [exporter.OnnxExporter.export_node(node) for node in graph.nodes]
     proto = onnx.helper.make_graph(nodes, "skeleton", inputs, outputs, initializers)
+    proto.value_info.extend(_told(graph))
     return onnx.helper.make_model(
         proto,
         opset_imports=exporter.update_import_domains(graph),
         functions=[exporter.OnnxExporter.export_function(f) for f in graph.functions],
     )
+
+
+def _told(graph: gs.Graph) -> Iterator[onnx.ValueInfoProto]:
+    """Shapes with free dimensions that follow from sizes which ONNX's inference does not look at."""
+    outputs = {tensor.name for tensor in graph.outputs}
+    for node in graph.nodes:
+        rule = next((rule for op, rule in _TOLD.items() if is_op(node, op)), None)
+        shape = rule(node) if rule is not None and len(node.outputs) == 1 else None
+        if shape is None or node.outputs[0].dtype is None or node.outputs[0].name in outputs:
+            continue
+        exporter = gs.exporters.onnx_exporter
+        told = gs.Variable(node.outputs[0].name, node.outputs[0].dtype, shape)
+        yield exporter.OnnxExporter.export_value_info_proto(told, True)
+
+
+def _of_range(node: gs.Node) -> Dims | None:
+    whole = (integers(node.inputs[0]), integers(node.inputs[2])) == ([0], [1])
+    size = size_of(node.inputs[1]) if whole else None
+    return None if size is None else _named((size,))
+
+
+def _of_expand(node: gs.Node) -> Dims | None:
+    own, target = known_sizes(dims(node.inputs[0])), sizes_in(node.inputs[1])
+    if own is None or target is None or len(own) > len(target):
+        return None
+    own = (Size(1),) * (len(target) - len(own)) + own
+    if any(Size(1) not in (a, b) and a != b for a, b in zip(own, target, strict=True)):
+        return None
+    return _named(tuple(b if a == Size(1) else a for a, b in zip(own, target, strict=True)))
+
+
+def _of_slice(node: gs.Node) -> Dims | None:
+    part, shape = free_part(node), dims(node.inputs[0])
+    if part is None or shape is None:
+        return None
+    return [part.dimension if axis == part.axis else n for axis, n in enumerate(shape)]
+
+
+def _named(sizes: tuple[Size, ...]) -> Dims | None:
+    """Sizes as a shape; None where one is a product, which has no name."""
+    plain = all(not s.free or (s.factor == 1 and len(s.free) == 1) for s in sizes)
+    return [s.free[0] if s.free else s.factor for s in sizes] if plain else None
+
+
+_TOLD: Mapping[str, Callable[[gs.Node], Dims | None]] = {
+    "Range": _of_range,
+    "Expand": _of_expand,
+    "Slice": _of_slice,
+}
 
 
 def _refine(tensor: gs.Variable, proto: onnx.TypeProto, known: set[str]) -> None:

@@ -29,7 +29,7 @@ from wpk.graph_passes.core.query import (
     rank,
     static_shape,
 )
-from wpk.graph_passes.fold.expanded import expand_target
+from wpk.graph_passes.movement.expanded import expand_target
 from wpk.graph_passes.movement.reshape_chains import RESHAPES
 
 

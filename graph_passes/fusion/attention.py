@@ -169,12 +169,15 @@ def _guards(softmax: Cluster) -> bool:
 
 def _why_sizes(first: gs.Node, last: gs.Node) -> str | None:
     q, k, v = first.inputs[0], first.inputs[1], last.inputs[1]
-    for tensor in (q, k, v, last.outputs[0]):
-        inner = list(tensor.shape or ())[1:]
-        if len(inner) != len(first.outputs[0].shape) - 1 or not all(
-            isinstance(n, int) and n > 0 for n in inner
-        ):
-            return f"'{tensor.name}' has shape {dims(tensor)}: all but the first must be known"
+    for tensor, rows in ((q, -2), (k, -1), (v, -2), (last.outputs[0], -2)):
+        shape = list(tensor.shape or ())
+        known = len(shape) == len(first.outputs[0].shape)
+        inner = [n for axis, n in enumerate(shape) if axis and axis != rows % len(shape)]
+        if not known or shape[rows] is None or not all(isinstance(n, int) for n in inner):
+            return (
+                f"'{tensor.name}' has shape {dims(tensor)}: all but the first and the rows of its "
+                "matrices must be known"
+            )
     most = max(q.shape[-1], v.shape[-1])
     if most > MAX_HEAD:
         return f"heads of {most} elements, attention in one kernel has {MAX_HEAD} at most"

@@ -15,7 +15,8 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.query import Dims, dims, is_op, made_by, producer, rank, same_dims
-from wpk.graph_passes.movement.counting import ONE, ZERO, Size, count_of, known_sizes
+from wpk.graph_passes.core.sizes import ONE, ZERO, Size, known_sizes
+from wpk.graph_passes.movement.counting import count_of
 
 _VIEWS = ("Reshape", "Flatten")
 _SAME_NUMBERS = ("Reshape", "Squeeze", "Unsqueeze", "Cast", "Identity")

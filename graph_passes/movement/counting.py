@@ -20,25 +20,11 @@ from wpk.graph_passes.core.query import (
     producer,
     values,
 )
+from wpk.graph_passes.core.sizes import ONE, ZERO, Size, known_sizes, product, size_of, sizes_in
 
 _ADDS_ONES = ("Unsqueeze", "Reshape")
 _SAME = ("Cast", "Identity")
 _BROADCAST = ("Max", "Min", "Add", "Sub", "Mul")
-
-
-@dataclass(frozen=True)
-class Size:
-    """A number times free dimensions, each as often as it is named, sorted."""
-
-    factor: int
-    free: tuple[str, ...] = ()
-
-    def times(self, other: "Size") -> "Size":
-        """Return the product."""
-        return Size(self.factor * other.factor, tuple(sorted(self.free + other.free)))
-
-
-ZERO, ONE = Size(0), Size(1)
 
 
 @dataclass(frozen=True)
@@ -69,21 +55,6 @@ class Count:
     def total(self) -> Size:
         """The number of places."""
         return product(self.sizes)
-
-
-def product(sizes: tuple[Size, ...]) -> Size:
-    """Return how many places dimensions of these sizes have."""
-    total = ONE
-    for size in sizes:
-        total = total.times(size)
-    return total
-
-
-def known_sizes(shape: list[int | str | None] | None) -> tuple[Size, ...] | None:
-    """Return a shape as sizes; None where a dimension is not known."""
-    if shape is None or any(size is None for size in shape):
-        return None
-    return tuple(Size(1, (n,)) if isinstance(n, str) else Size(int(n or 0)) for n in shape)
 
 
 def count_of(tensor: gs.Tensor) -> Count | None:
@@ -127,32 +98,6 @@ def _of_range(node: gs.Node) -> Count | None:
     start, step = integers(node.inputs[0]), integers(node.inputs[2])
     size = size_of(node.inputs[1]) if (start, step) == ([0], [1]) else None
     return None if size is None else Count((ONE,), (size,))
-
-
-def size_of(tensor: gs.Tensor) -> Size | None:
-    """Return the free dimension whose size a tensor of one element holds, or its number."""
-    constant = integers(tensor)
-    if constant is not None:
-        return Size(constant[0]) if len(constant) == 1 else None
-    node = producer(tensor)
-    while node is not None and is_op(node, "Squeeze", "Unsqueeze", "Cast", "Identity"):
-        node = producer(node.inputs[0])
-    pick = None
-    if node is not None and is_op(node, "Gather"):
-        pick = integers(node.inputs[1])
-        node = producer(node.inputs[0])
-        if pick is None or len(pick) != 1:
-            return None
-    if node is None or not is_op(node, "Shape"):
-        return None
-    shape = dims(node.inputs[0]) or []
-    start, end = int(node.attrs.get("start", 0)), node.attrs.get("end")
-    found = shape[start : None if end is None else int(end)]
-    place = pick[0] if pick is not None else 0
-    if (pick is None and len(found) != 1) or not -len(found) <= place < len(found):
-        return None
-    sizes = known_sizes([found[place]])
-    return None if sizes is None else sizes[0]
 
 
 def sum_of(a: Count | None, b: Count | None) -> Count | None:
@@ -205,9 +150,9 @@ def _expanded(node: gs.Node) -> Count | None:
 
 def _target_sizes(node: gs.Node) -> tuple[Size, ...] | None:
     """The sizes that an Expand names: numbers, or those of another tensor."""
-    numbers = integers(node.inputs[1])
-    if numbers is not None:
-        return tuple(map(Size, numbers))
+    sizes = sizes_in(node.inputs[1])
+    if sizes is not None:
+        return sizes
     shape = producer(node.inputs[1])
     whole = shape is not None and is_op(shape, "Shape") and shape.attrs.get("end") is None
     if shape is None or not whole or shape.attrs.get("start", 0):
@@ -252,10 +197,20 @@ def _with_ones(node: gs.Node) -> Count | None:
         for place, size, step in zip(places, inner.sizes, inner.steps, strict=True):
             sizes[place], steps[place] = size, step
         return replace(inner, steps=tuple(steps), sizes=tuple(sizes))
-    shape = known_sizes(dims(node.outputs[0]))
+    shape = _reshaped(node, inner)
     kept = [(n, s) for n, s in zip(inner.sizes, inner.steps, strict=True) if n != ONE]
     if shape is None or [size for size in shape if size != ONE] != [size for size, _ in kept]:
         return None
     rest = iter(kept)
     steps = [ZERO if size == ONE else next(rest)[1] for size in shape]
     return replace(inner, steps=tuple(steps), sizes=shape)
+
+
+def _reshaped(node: gs.Node, inner: Count) -> tuple[Size, ...] | None:
+    """The sizes behind a Reshape: those that are inferred, or its target, whose -1 is what is left."""
+    known = known_sizes(dims(node.outputs[0]))
+    target = integers(given(node, 1)) if known is None else None
+    if target is None or target.count(-1) != 1 or min(target) < -1 or 0 in target:
+        return known
+    others = product(tuple(Size(n) for n in target if n != -1))
+    return tuple(inner.total if n == -1 else Size(n) for n in target) if others == ONE else None

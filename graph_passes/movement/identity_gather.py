@@ -15,13 +15,10 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import NewConstant, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import Dims, dims, is_op, made_by
+from wpk.graph_passes.core.sizes import ONE, Size, known_sizes, product
 from wpk.graph_passes.movement.counting import (
-    ONE,
     Count,
-    Size,
     count_of,
-    known_sizes,
-    product,
     sum_of,
     times,
 )
@@ -50,6 +47,12 @@ class IdentityGather(ReplacementRule):
         if index is None or not index.is_row_major or index.total != rows:
             return None
         target = reshape_target(shape, [*_shape(index), *shape[depth:]])
+        flat = made_by(source, *_VIEWS) if target is None and is_op(node, "Gather") else None
+        if (
+            flat is not None
+        ):  # the rows may be of several dimensions, which the view's own input names
+            source = flat.inputs[0]
+            target = reshape_target(dims(source), [*_shape(index), *shape[depth:]])
         if target is None:
             return None
         sizes = NewConstant(f"{node.name}_shape", np.array(target, np.int64))

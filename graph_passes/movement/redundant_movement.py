@@ -5,6 +5,8 @@ Split(Concat(a, b, ...))      ->  a, b, ...           cut where it was joined
 Gather(Concat(a, b, ...), i)  ->  Gather(a, j)        one number, along the same axis
 Concat(Concat(a, b), c)       ->  Concat(a, b, c)     along one axis
 op(Expand(x), y)              ->  op(x, y)            op broadcasts to the same shape anyway
+op(Expand(x), 0)              ->  Expand(op(x, 0))    of scalars: one for every query
+Expand(Expand(x))             ->  Expand(x)           the outer one says all sizes
 Where(constant, a, b)         ->  a or b              the constant is all true or all false
 Transpose(f(Transpose(x)))    ->  f(Transpose(...))   f of one variable, so that the two meet
 """
@@ -29,6 +31,7 @@ from wpk.graph_passes.core.query import (
     why_not_replace_all,
     why_shared,
 )
+from wpk.graph_passes.core.sizes import known_sizes, sizes_in
 from wpk.graph_passes.movement.reshape_chains import permutation
 from wpk.operators import Rewrite, names
 
@@ -52,10 +55,10 @@ class RedundantMovement(GraphPass):
         """Rewrite each of the forms above."""
         result = PassResult()
         editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Slice", "Split", "Gather", "Concat", "Where", "Transpose"):
+        for node in live_nodes(graph, *_REWRITES):
             result.rewritten += int(_REWRITES[node.op](editor, node, result))
         for node in live_nodes(graph, *_BROADCASTING):
-            result.rewritten += _skip_expand(node)
+            result.rewritten += _skip_expand(node) or _compute_before_expand(editor, node)
         return result
 
 
@@ -203,6 +206,39 @@ def _skip_expand(node: gs.Node) -> int:
     return 0
 
 
+def _compute_before_expand(editor: GraphEditor, node: gs.Node) -> int:
+    """Compute on what was expanded, with numbers."""
+    output = node.outputs[0]
+    expands = [expand for t in node.inputs if (expand := made_by(t, "Expand")) is not None]
+    if len(expands) != 1 or not same_dims(dims(expands[0].outputs[0]), dims(output)):
+        return 0
+    expanded, source = expands[0].outputs[0], expands[0].inputs[0]
+    others = [t for t in node.inputs if t is not expanded]
+    if not others or isinstance(source, gs.Constant) or not all(map(_is_scalar, others)):
+        return 0
+    inputs = [source if t is expanded else t for t in node.inputs]
+    shape = _broadcast([dims(t) for t in inputs if not t.is_empty()])
+    small = editor.add(node.op, inputs, like=output, shape=shape, attrs=node.attrs)
+    editor.replace(output, editor.add("Expand", [small, expands[0].inputs[1]], like=output))
+    return 1
+
+
+def _is_scalar(tensor: gs.Tensor) -> bool:
+    """Whether one number without axes of its own is read, or nothing."""
+    array = values(tensor)
+    return tensor.is_empty() or (array is not None and array.size == 1 and array.ndim < 2)
+
+
+def _expand(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
+    """Read what the inner of two Expands repeats."""
+    del editor, result
+    inner, sizes = made_by(node.inputs[0], "Expand"), sizes_in(node.inputs[1])
+    if inner is None or sizes is None or sizes != known_sizes(dims(node.outputs[0])):
+        return False
+    node.inputs = [inner.inputs[0], node.inputs[1]]
+    return True
+
+
 def _broadcast(shapes: list[Dims | None]) -> Dims | None:
     """Return the shape that operands broadcast to; None in it where two symbols differ."""
     known = [shape for shape in shapes if shape is not None]
@@ -221,6 +257,7 @@ _REWRITES = {
     "Split": _split_of_concat,
     "Gather": _gather_of_concat,
     "Concat": _concat_of_concat,
+    "Expand": _expand,
     "Where": _where,
     "Transpose": _transpose,
 }

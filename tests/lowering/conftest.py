@@ -29,9 +29,11 @@ from wpk.problems import (
     Matmul,
     Normalisation,
     Pad,
+    PlacedRows,
     Pooling,
     PrefixScan,
     Reduction,
+    RowPlacing,
     Tensor,
     TopIndices,
 )
@@ -148,6 +150,21 @@ def _(problem: Elementwise, operator: Any, memory: Memory) -> None:
     operands = views if exact else [_wide(v) for v in views]
     result = np.broadcast_to(express(problem.expression, None, operands), shape)
     _store(memory, operator, problem.y, result)
+
+
+@run.register
+def _(problem: PlacedRows, operator: Any, memory: Memory) -> None:
+    outer, inner, source = (
+        evaluate(each.expression, memory.dims)
+        for each in (problem.outer, problem.inner, problem.source)
+    )
+    x = memory.view(operator.inputs[0], problem.x, (source, problem.cols))
+    rows = {
+        RowPlacing.REPEATED: np.tile(np.arange(inner), outer),
+        RowPlacing.SPREAD: np.repeat(np.arange(outer), inner),
+        RowPlacing.FIRST: np.arange(outer) * inner,
+    }
+    _store(memory, operator, problem.y, x[rows[problem.placing]])
 
 
 @run.register

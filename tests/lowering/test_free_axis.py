@@ -11,7 +11,13 @@ from support.networks import small_models
 from wpk.dtypes import Precision
 from wpk.errors import UnsupportedError
 from wpk.extent import Extent
-from wpk.lowering.free_axis import STAND_INS, broadcast_shapes, extent_of, require_leading
+from wpk.lowering.free_axis import (
+    STAND_INS,
+    broadcast_shapes,
+    extent_of,
+    is_joinable,
+    joined,
+)
 from wpk.lowering.model import lower_model
 from wpk.lowering.refusal import RefusedError
 from wpk.model_checks import MAX_ELEMENTS
@@ -180,7 +186,7 @@ REFUSED = {
     ),
     "products with rows of a number": (
         "(float[N,6] x, float[3,6,5] z) => (float[3,N,5] y) { y = MatMul(x, z) }",
-        "axis 1 of shape (3, N, 5) would be free",
+        "a free dimension decides more than the first extent: 'N'",
     ),
 }
 
@@ -228,15 +234,31 @@ def test_a_free_size_fits_only_itself_and_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "leading"),
+    ("shape", "strides", "flat"),
     [
-        ((4, STAND_IN), Extent(4)),
-        ((STAND_IN, 4), Extent(STAND_IN)),
-        ((1, 4), Extent(STAND_IN, "#0")),
-        ((STAND_IN, 4, OTHER), Extent(STAND_IN, "#0")),
-        ((OTHER, 4), Extent(STAND_IN, "#0")),
+        ((STAND_IN, 4), (4, 1), ((STAND_IN, 4), (4, 1))),
+        ((4, STAND_IN), (STAND_IN, 1), ((4 * STAND_IN,), (1,))),
+        ((STAND_IN, OTHER, 8), (8 * OTHER, 8, 1), ((STAND_IN * OTHER, 8), (8, 1))),
+        ((STAND_IN, 1, 1, OTHER), (OTHER, 7, 5, 1), ((STAND_IN * OTHER,), (1,))),
+        ((1, STAND_IN, 8), (0, 8, 1), ((STAND_IN, 8), (8, 1))),
     ],
 )
-def test_only_the_first_axes_may_be_free(shape: tuple[int, ...], leading: Extent) -> None:
-    with pytest.raises(RefusedError):
-        require_leading(shape, leading)
+def test_free_axes_that_lie_in_each_other_are_one(
+    shape: tuple[int, ...], strides: tuple[int, ...], flat: object
+) -> None:
+    assert is_joinable(shape, strides)
+    assert joined("x", shape, strides) == flat
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [
+        ((STAND_IN, OTHER, 8), (0, 8, 1)),
+        ((STAND_IN, 4, OTHER, 8), (4 * 8 * OTHER, 8, 32, 1)),
+        ((2, OTHER, 8), (0, 8, 1)),
+    ],
+)
+def test_free_axes_apart_are_refused(shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    assert not is_joinable(shape, strides)
+    with pytest.raises(RefusedError, match="apart in memory"):
+        joined("x", shape, strides)

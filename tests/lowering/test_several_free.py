@@ -36,19 +36,19 @@ RIGHT = {
     "rows side by side": "(float[B,S,6] x, float[B,S,2] z) => (float[B,S,8] y) "
     "{ y = Concat<axis=2>(x, z) }",
     "all of three": "(float[B,S,T,4] x) => (float[B,S,T,4] y) { t = Relu(x) y = Neg(t) }",
+    "a row for each place": "(float[B,S,6] x, float[S,6] z) => (float[B,S,6] y) { y = Add(x, z) }",
+    "a row for each sequence": "(float[B,S,6] x, float[B,1,6] z) => (float[B,S,6] y) { y = Mul(x, z) }",
+    "a number for each place": "(float[B,S] x, float[1,S] z) => (float[B,S] y) { y = Add(x, z) }",
+    "rows for each place of two": "(float[2,S,6] x, float[S,6] z) => (float[2,S,6] y) { y = Add(x, z) }",
+    "an inner free axis": "(float[B,4,S] x) => (float[B,4,S] y) { y = Relu(x) }",
+    "a free axis behind a fixed one": "(float[4,S] x) => (float[4,S] y) { y = Relu(x) }",
+    "the first place of each": "(float[B,S,6] x) => (float[B,6] y) "
+    "{ i = Constant<value=int64 {0}>() y = Gather<axis=1>(x, i) }",
     "a batch beside rows of its own": "(float[B,6] x, float[S,6] z) => (float[B,6] y, float[S,6] v) "
     "{ y = Relu(x) v = Neg(z) }",
 }
 
 REFUSED = {
-    "a row for each place": (
-        "(float[B,S,6] x, float[S,6] z) => (float[B,S,6] y) { y = Add(x, z) }",
-        "a free dimension decides more than the first extent",
-    ),
-    "an inner free axis": (
-        "(float[B,4,S] x) => (float[B,4,S] y) { y = Relu(x) }",
-        "axis 2 of shape (B, 4, S) would be free",
-    ),
     "turned": (
         "(float[B,S,6] x) => (float[S,B,6] y) { t = Transpose<perm=[1,0,2]>(x) y = Relu(t) }",
         "moves the free dimension 'B' away from the front",
@@ -61,10 +61,10 @@ REFUSED = {
         "(float[B,S,6] x) => (float[B,6] y) { y = ReduceMean<axes=[1], keepdims=0>(x) }",
         "a reduction over the free dimension 'S'",
     ),
-    "one place of it": (
+    "another place of it": (
         (
             "(float[B,S,6] x) => (float[B,6] y) "
-            "{ i = Constant<value=int64 {0}>() y = Gather<axis=1>(x, i) }"
+            "{ i = Constant<value=int64 {1}>() y = Gather<axis=1>(x, i) }"
         ),
         "Gather along the free dimension 'S'",
     ),
@@ -82,7 +82,7 @@ REFUSED = {
     ),
     "products of sequences": (
         "(float[B,S,6] x, float[B,6,S] z) => (float[B,S,S] y) { y = MatMul(x, z) }",
-        "would be free",
+        "a free dimension decides more than the first extent: 'S'",
     ),
     "one for the other": (
         "(float[B,6] x, float[S,6] z) => (float[B,6] y) { y = Add(x, z) }",

@@ -82,7 +82,7 @@ SUMMED = Epilogue(apply("Add", Acc(), Operand(0)), ())
         (
             "product",
             {"batch": (Extent(1, "n"), 1), "m": Extent(2, "n", 2)},
-            r"'n' decides more than the leading extent",
+            r"'n' decides more than what kernels are passed",
         ),
         ("attention", {"scores": SUMMED}, r"problem.epilogue: reads operand 0"),
         ("attention", {"keys": 0}, r"problem.keys: 0"),

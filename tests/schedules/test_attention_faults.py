@@ -25,7 +25,7 @@ FAULTS = [
     Fault("what was summed before is not scaled down", drop("values_rescaled")),
     Fault("the sum of exponentials is not scaled down", drop("sum_rescaled")),
     Fault(
-        "keys behind the last one count", change("last_key", "Problem::keys", "Shape::keys * 99")
+        "keys behind the last one count", change("last_key", "lengths.keys()", "Shape::keys * 99")
     ),
     Fault(
         "parts are added as if all had one maximum",

@@ -26,10 +26,12 @@ from wpk.problems import (
     IndexedWrite,
     Normalisation,
     Pad,
+    PlacedRows,
     Pooling,
     PrefixScan,
     Reduction,
     Resize,
+    RowPlacing,
     ScanKind,
     Tensor,
     TopIndices,
@@ -92,6 +94,10 @@ PROBLEMS: dict[str, Any] = {
         *(Tensor(DType.INT64, (16, 0, 1, 0, 0), alignment=8),),
         *(Tensor(HALF, (12 * 16 * 64, 16 * 64, 64, 1)),),
         *(Tensor(HALF, (12 * 512 * 64, 512 * 64, 64, 1)),),
+    ),
+    "placed_rows": PlacedRows(
+        *(RowPlacing.FIRST, BATCH, Extent(128, "s"), 768),
+        *(Tensor(HALF, (768, 1)), Tensor(HALF, (768, 1))),
     ),
     "prefix_scan": PrefixScan(
         *(ScanKind.SUM, False, False, BATCH, (8, 16), 512, Tensor(HALF, (8192, 512, 1))),

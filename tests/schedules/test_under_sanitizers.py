@@ -25,6 +25,7 @@ from support.networks.one_operator import (
     PRODUCT,
     RANKED,
     RECURRENT,
+    REPEATED,
     RESIZED,
     ROWS,
     SUM,
@@ -87,6 +88,7 @@ CASES = (
     Case("arg_reduction", FIRST_OF_ROWS),
     Case("top_by_rank", RANKED),
     Case("top_by_sorting", RANKED),
+    Case("placed_rows", REPEATED),
     Case("pad", PADDED),
     Case("resize", RESIZED),
 )

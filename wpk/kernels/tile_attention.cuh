@@ -23,7 +23,6 @@ struct AttentionShape
     static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, blockN = Schedule::block_n;
     static constexpr int stages = Schedule::stages, threads = warpsM * warpsN * kWarpSize;
     static constexpr int rows = 16 * warpsM, keys = blockN * warpsN;
-    static constexpr int steps = ceilDivide(Problem::keys, keys);
     using Queries = RowTile<T, rows, Problem::depth>;
     using Keys = RowTile<T, keys, Problem::depth>;
     using Values = RowTile<T, keys, Problem::width>;
@@ -65,7 +64,7 @@ WPK_DEVICE uint32 packPair(float first, float second)
 }
 
 // The sixteen rows of a warp: [0] of a pair is row lane / 4, [1] the one 8 below.
-template <class Problem, class Shape>
+template <class Problem, class Shape, class Lengths>
 struct AttentionWarp
 {
     using T = typename Shape::T;
@@ -74,6 +73,7 @@ struct AttentionWarp
     static constexpr int kDepthSteps = Shape::Keys::chunks / 2;
     // Steps whose weighted values are summed from zero, since tensor cores cut sums; fp32 does so at every step.
     static constexpr int kApart = isSame<Multiply, SplitFp32> ? 1 : 4;
+    Lengths lengths;
     float top[2] = {asFloat(0xff800000u), asFloat(0xff800000u)};
     float sum[2] = {};
     float weighted[Shape::pairsD][1][2][4] = {};
@@ -103,10 +103,10 @@ struct AttentionWarp
             for (int i = 0; i < Shape::pairsN * 4; ++i)
             {
                 const int column = firstKey + key(i / 2), query = firstRow + row() + i % 2 * 8; // @mask_row
-                const int valid = minOf(2, Problem::keys - column);
+                const int valid = minOf(2, lengths.keys() - column);
                 if (valid > 0)
                     operands[i / 2][i % 2].load(
-                        pointers, valid, matrix, head, minOf(query, Problem::queries - 1), column);
+                        pointers, valid, lengths.firstKey(matrix), head, minOf(query, lengths.queries() - 1), column);
             }
         }
     }
@@ -145,7 +145,7 @@ struct AttentionWarp
             float& score = scores[i / 8][0][i / 4 % 2][i % 4];
             const int half = i % 4 / 2;
             score = Problem::Scores::evaluate(score, operands[i / 4][half].values[i % 2]);
-            if (firstKey + key(i / 4) + i % 2 >= Problem::keys) // @last_key
+            if (firstKey + key(i / 4) + i % 2 >= lengths.keys()) // @last_key
                 score = asFloat(0xff800000u);
             largest[half] = fmaxf(largest[half], score);
         }

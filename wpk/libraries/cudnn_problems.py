@@ -51,8 +51,9 @@ def why_not(problem: Problem) -> str | None:
     kind = type(problem)
     if kind not in _TRANSLATIONS:
         return _NO_GRAPH.get(kind, f"cuDNN's graphs have no {kind.__name__.lower()}")
-    if problem.leading.free is not None:
-        return f"its size {problem.leading.free} is free, and cuDNN's plans are made for one size"
+    free = next((each.free for each in problem.extents if each.free is not None), None)
+    if free is not None:
+        return f"its size {free} is free, and cuDNN's plans are made for one size"
     return _TRANSLATIONS[kind].why_not(problem) or _why_not_output(problem.y)
 
 

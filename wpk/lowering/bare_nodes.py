@@ -9,6 +9,7 @@ from wpk.extent import Extent
 from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering import view_ops
 from wpk.lowering.free_axis import free_among
+from wpk.lowering.free_rows import spread, take_first, take_free_part
 from wpk.lowering.partition import element_type
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.shape_values import expanded
@@ -113,6 +114,8 @@ def _parts(state: LoweringState, node: gs.Node, size: int) -> list[int]:
 
 def _alias(state: LoweringState, node: gs.Node) -> bool:
     """Make the output another view of the input; return False where that needs a copy."""
+    if take_free_part(state, node):
+        return True
     parameters = view_ops.parameters(node, lambda t: state.context.values(state.view(t)))
     source = state.view(node.inputs[0])
     try:
@@ -128,7 +131,9 @@ def _alias(state: LoweringState, node: gs.Node) -> bool:
 
 
 def _expand(state: LoweringState, node: gs.Node) -> bool:
-    """Expand of a constant: a view with stride 0."""
+    """Expand of a constant: a view with stride 0; of rows by a free dimension a copy."""
+    if spread(state, node):
+        return True
     view, output = state.view(node.inputs[0]), node.outputs[0]
     if state.context.values(view) is None:
         return False
@@ -143,10 +148,10 @@ def _pick(state: LoweringState, node: gs.Node) -> bool:
         return False
     source = state.view(node.inputs[0])
     axis = int(node.attrs.get("axis", 0)) % len(source.shape)
-    if free_among(source.shape, [axis]) is not None:
-        return False
-    size = source.shape[axis]
     at = int(np.asarray(index.values).reshape(()))
+    if free_among(source.shape, [axis]) is not None:
+        return at == 0 and axis == 1 and take_first(state, node, source)
+    size = source.shape[axis]
     if not -size <= at < size:
         raise RefusedError(f"Gather of element {at} of {size}")
     rest = (*source.shape[:axis], *source.shape[axis + 1 :]) or (1,)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision, from_numpy
 from wpk.extent import Extent
+from wpk.lowering.free_axis import is_free
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View, contiguous_strides
 from wpk.strided import strided
@@ -33,7 +34,7 @@ class Context:
 
         None, too, for a constant that a free dimension repeats.
         """
-        if view.source not in self.constants or view.leading.free is not None:
+        if view.source not in self.constants or any(map(is_free, view.shape)):
             return None
         flat = np.ascontiguousarray(self.constants[view.source]).reshape(-1)[view.offset :]
         strides = [s * flat.itemsize for s in view.strides]
@@ -41,7 +42,7 @@ class Context:
 
     def constant(self, view: View, shape: Sequence[int] | None = None) -> View | None:
         """Return a constant's view as a contiguous constant of its own; None for activations."""
-        if view.source not in self.constants or view.leading.free is not None:
+        if view.source not in self.constants or any(map(is_free, view.shape)):
             return None
         original = self.constants[view.source]
         new = tuple(shape) if shape is not None else view.shape

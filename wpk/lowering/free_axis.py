@@ -5,13 +5,13 @@ batch of 1, a slice of four rows would be the whole, a batch of matrices no batc
 one row nothing at all. So a free dimension enters as one of `STAND_INS`, primes above every size that
 wpk carries: it equals no constant, divides no other size, and is cut by every slice that cuts some
 batch. A size is free if and only if it is a multiple of one, and which dimensions decide it are its
-factors (`extent_of`). Only the first axes of a tensor may be free (`require_leading`); those of a
-problem must have joined into one. Until then the n-th dimension is called ``#n``. The finished
+factors (`extent_of`). The free axes of a tensor lie in each other in memory (`joined`); those of a
+problem have joined into one, but where its kind takes others (`Problem.extents`). Until then the n-th dimension is called ``#n``. The finished
 problems and values get names and tuned sizes (`sized`, `sized_value`).
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import reduce
 from itertools import pairwise, zip_longest
@@ -21,7 +21,7 @@ from wpk.dims import DimExpr, product, renamed
 from wpk.extent import Extent
 from wpk.lowering.program import Buffer, Value
 from wpk.lowering.refusal import RefusedError
-from wpk.problems import Problem
+from wpk.problems import Attention, Problem, Tensor
 
 STAND_INS = (2**31 + 11, 2**31 + 45, 2**31 + 65, 2**31 + 95)
 """The first primes above the elements of the largest tensor (`wpk.model_checks.MAX_ELEMENTS`): as many
@@ -55,23 +55,6 @@ def free_among(shape: Sequence[int], axes: Iterable[int]) -> str | None:
     """Return the free dimension of the first of some axes that has one; None if none has."""
     names = (name for axis in axes for name in extent_of(shape[axis]).names)
     return next(names, None)
-
-
-def require_leading(shape: Sequence[int], leading: Extent) -> None:
-    """Check that no axes of ``shape`` are free but the first ones, as ``leading`` says.
-
-    Raises:
-        RefusedError: Another axis would be free.
-    """
-    for axis, size in enumerate(shape):
-        if is_free(size) and not all(map(is_free, shape[:axis])):
-            raise RefusedError(
-                f"axis {axis} of shape {tuple(shape)} would be free; only the first ones of a "
-                "tensor may be, by themselves or with fixed axes behind them"
-            )
-    first = extent_of(shape[0]) if shape else Extent(1)
-    if leading.free != first.free:
-        raise RefusedError(f"shape {tuple(shape)} would lose the free dimension {leading.free!r}")
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
@@ -122,10 +105,31 @@ def sized(problem: Problem, tuned: Mapping[str, int]) -> Problem:
             changes[field.name] = (sized_extent(outer, tuned), inner)
         elif field.name in _LED_BY_THE_FREE_AXIS:
             changes[field.name] = _tuned_shape(value, tuned)
+    if isinstance(problem, Attention) and problem.lengths is not None:
+        changes |= _tuned_matrices(problem, tuned)
     tuned_problem = replace(problem, **changes)
-    if _holds_free(tuned_problem):
-        raise RefusedError("a free dimension decides more than the first extent")
+    more = next(_free_names(tuned_problem), None)
+    if more is not None:
+        raise RefusedError(f"a free dimension decides more than the first extent: {more!r}")
+    for field_name, what in tuned_problem.contradictions():
+        raise RefusedError(f"its {field_name} {what}")
     return tuned_problem
+
+
+def _tuned_matrices(problem: Attention, tuned: Mapping[str, int]) -> dict[str, object]:
+    """Queries, keys, and the strides from one matrix to the next, which depend on them."""
+
+    def size(free: int) -> int:
+        return sized_extent(extent_of(free), tuned).value
+
+    def apart(tensor: Tensor) -> Tensor:
+        outer, *inner = tensor.strides
+        return replace(tensor, strides=(size(outer), *inner))
+
+    scores = replace(problem.scores, operands=tuple(map(apart, problem.scores.operands)))
+    tensors = {name: apart(getattr(problem, name)) for name in ("q", "k", "v", "y")}
+    lengths = {"queries": size(problem.queries), "keys": size(problem.keys)}
+    return {**tensors, **lengths, "scores": scores}
 
 
 def flattened(value: Value) -> Value:
@@ -147,14 +151,25 @@ def joined(
     Raises:
         RefusedError: They do not lie in each other; ``name`` says whose.
     """
-    count = sum(map(is_free, shape))
-    if any(strides[a] != strides[b] * shape[b] for a, b in pairwise(range(count))):
+    if not is_joinable(shape, strides):
         raise RefusedError(
             f"'{name}' of shape {shape} has its free axes apart in memory, at strides {strides}"
         )
-    if count < 2:
+    last = _last_free(shape)
+    if last < 1:
         return shape, strides
-    return (prod(shape[:count]), *shape[count:]), strides[count - 1 :]
+    return (prod(shape[: last + 1]), *shape[last + 1 :]), strides[last:]
+
+
+def is_joinable(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Tell whether the axes up to the last free one follow each other in memory."""
+    last = _last_free(shape)
+    front = [axis for axis in range(last + 1) if shape[axis] != 1 or axis == last]
+    return all(strides[a] == strides[b] * shape[b] for a, b in pairwise(front))
+
+
+def _last_free(shape: Sequence[int]) -> int:
+    return max((axis for axis, size in enumerate(shape) if is_free(size)), default=-1)
 
 
 def sized_value(value: Value, tuned: Mapping[str, int]) -> Value:
@@ -195,12 +210,13 @@ def _tuned_shape(shape: tuple[int, ...], tuned: Mapping[str, int]) -> tuple[int,
     return (sized_extent(extent_of(shape[0]), tuned).value, *shape[1:]) if shape else shape
 
 
-def _holds_free(part: object) -> bool:
-    """Tell whether a number anywhere in a problem still comes from the stand-in."""
+def _free_names(part: object) -> Iterator[str]:
+    """Yield what decides the numbers in a problem that still come from stand-ins."""
     if isinstance(part, int):
-        return is_free(part)
-    if isinstance(part, tuple):
-        return any(_holds_free(each) for each in part)
-    if is_dataclass(part):
-        return any(_holds_free(getattr(part, field.name)) for field in fields(part))
-    return False
+        yield from extent_of(part).names if is_free(part) else ()
+    elif isinstance(part, tuple):
+        for each in part:
+            yield from _free_names(each)
+    elif is_dataclass(part):
+        for field in fields(part):
+            yield from _free_names(getattr(part, field.name))

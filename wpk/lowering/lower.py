@@ -125,6 +125,7 @@ def _program(state: LoweringState) -> Program:
         buffers={n: sized_buffer(b, state.free) for n, b in state.memory.buffers.items()},
         operators=tuple(state.operators),
         free=state.free,
+        limits={name: (1, size) for name, size in state.largest.items()},
         models=state.models,
         kept=state.kept,
         kept_outputs=tuple(t.name for t in graph.outputs if t.name in state.kept),

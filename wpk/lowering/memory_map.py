@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from wpk.dtypes import DType
 from wpk.extent import Extent
-from wpk.lowering.free_axis import flattened
+from wpk.lowering.free_axis import flattened, is_joinable
 from wpk.lowering.placement import ALIGNMENT, Slot
 from wpk.lowering.program import Buffer, Value
 from wpk.lowering.refusal import RefusedError
@@ -63,6 +63,8 @@ class MemoryMap:
         """Return the name of a value that starts where the view starts and has the view's shape and strides."""
         if view.offset == 0:
             return view.source
+        if not is_joinable(view.shape, view.strides):
+            view = self._rest_of_rows(view)
         stem = name = f"{view.source}@{view.offset}"
         number = 1
         while name in self.values and self.values[name] != self._seen(name, view, view.shape):
@@ -70,6 +72,20 @@ class MemoryMap:
             name = f"{stem}.{number}"
         self.alias(name, view, view.shape)
         return name
+
+    def _rest_of_rows(self, view: View) -> View:
+        """What lies from where a view begins to the end of each row of its source.
+
+        Raises:
+            RefusedError: It begins in another row than the first.
+        """
+        whole = self.view(view.source)
+        rest = whole.shape[-1] - view.offset
+        if rest <= 0 or whole.strides[-1] != 1:
+            raise RefusedError(
+                f"a part of '{view.source}', shape {whole.shape}, that begins at {view.offset}"
+            )
+        return whole.sliced(len(whole.shape) - 1, view.offset, rest)
 
     def alias(self, name: str, view: View, logical_shape: tuple[int, ...]) -> None:
         """Give a view a name of its own: a tensor within another, or another's reshape."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
+from wpk.errors import GraphError
 from wpk.graph_passes import PassRecord, check_skips, infer_shapes, pass_groups, run_passes
 from wpk.loading import load_graph
 from wpk.lowering.flat_graph import FlatGraph, flatten
@@ -15,7 +16,7 @@ from wpk.lowering.free_sizes import Assignment, assignments, constants_that_meet
 from wpk.lowering.lower import lower
 from wpk.lowering.program import NodeRecord, Program
 from wpk.progress import Progress, silent
-from wpk.shape_ranges import size_ranges
+from wpk.shape_ranges import SizeRange, size_ranges
 
 SIMPLIFYING = (
     "attention-parts",
@@ -128,8 +129,8 @@ def lower_model(
     ranges = size_ranges({t.name: t.shape or () for t in graph.inputs}, shapes)
     names = [dim for t in graph.inputs for dim in t.shape or () if isinstance(dim, str)]
     free = {n: ranges[n].fastest if n in ranges else TUNED_FREE_SIZE for n in names}
-    limits = {name: (each.smallest, each.largest) for name, each in ranges.items()}
     program = lower(graph, precision, free, _reasons(records), fallback=fallback)
+    limits = _limits(program.limits, ranges)
     program = replace(program, limits=limits)
     progress("graph passes", len(groups), len(groups))
     elements = _elements(program)
@@ -140,6 +141,27 @@ def lower_model(
     return LoweredModel(
         source, program, graph, original, before, _nodes(graph), records, original.opset, at
     )
+
+
+def _limits(
+    found: Mapping[str, tuple[int, int]], asked: Mapping[str, SizeRange]
+) -> dict[str, tuple[int, int]]:
+    """The sizes that were asked for, as far as the model's constants have rows for them.
+
+    Raises:
+        GraphError: They have none for the size to be fastest at.
+    """
+    limits = dict(found)
+    for name, each in asked.items():
+        largest = min(each.largest, found.get(name, (1, each.largest))[1])
+        if each.fastest > largest:
+            raise GraphError(
+                f"--shapes asks for a {name!r} of {each.fastest}; a constant of the model has rows "
+                f"for {largest}",
+                fix=f"ask for {largest} at most",
+            )
+        limits[name] = (each.smallest, largest)
+    return limits
 
 
 def _reasons(records: Sequence[PassRecord]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes import free_part
 from wpk.lowering.free_axis import extent_of, stand_in
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
@@ -42,7 +43,8 @@ def shape_only_nodes(graph: gs.Graph, handed: Collection[str] = ()) -> set[str]:
 def _is_shape(reader: gs.Node, tensor: gs.Tensor, found: set[str]) -> bool:
     if reader.name in found:
         return True
-    return reader.op == "Expand" and reader.inputs[0] is not tensor
+    sized = reader.op == "Expand" or free_part(reader) is not None
+    return sized and reader.inputs[0] is not tensor
 
 
 def expanded(view: View, shape: Sequence[int | str | None] | None, free: Collection[str]) -> View:

@@ -36,6 +36,7 @@ class LoweringState:
         models: What ONNX Runtime executes, by SHA-256.
         kept: Tensors that stay in the machine's memory, since only a run decides their shape, with
             their types.
+        largest: The largest sizes of free dimensions for which constants have enough rows.
     """
 
     graph: gs.Graph
@@ -48,6 +49,7 @@ class LoweringState:
     operators: list[Operator] = field(default_factory=list)
     models: dict[str, bytes] = field(default_factory=dict)
     kept: dict[str, DType] = field(default_factory=dict)
+    largest: dict[str, int] = field(default_factory=dict)
 
     def view(self, tensor: gs.Tensor) -> View:
         """How a tensor lies in memory; constants are registered on first use.

@@ -9,7 +9,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc, Expression, Operand, Round, Scalar, substitute
 from wpk.extent import Extent
-from wpk.lowering.free_axis import broadcast_shapes, require_leading
+from wpk.lowering.free_axis import broadcast_shapes
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import NotAViewError, View
 
@@ -68,10 +68,6 @@ class Computation:
     anchor: Anchor | None = None
     steps: tuple[ViewStep, ...] = ()
     numbers: DType | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a free axis that is not the leading one, whatever made it so."""
-        require_leading(self.shape, self.leading)
 
     def pulled_back(self, view: View) -> View:
         """Return a view in the present shape, seen in the anchor's output shape."""

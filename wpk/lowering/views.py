@@ -12,7 +12,7 @@ from math import prod
 
 from wpk.dtypes import DType
 from wpk.extent import Extent
-from wpk.lowering.free_axis import extent_of, free_among, require_leading
+from wpk.lowering.free_axis import extent_of, free_among
 from wpk.lowering.refusal import RefusedError
 from wpk.problems import Tensor
 
@@ -49,10 +49,6 @@ class View:
     offset: int = 0
     padding: int = 0
     alignment: int = 16
-
-    def __post_init__(self) -> None:
-        """Refuse a free axis that is not the leading one, whatever made it so."""
-        require_leading(self.shape, self.leading)
 
     def tensor(self) -> Tensor:
         """Return this view as problems see it, with the alignment that its strides and offset leave."""

@@ -20,6 +20,7 @@ from wpk.problems.movement import (
 )
 from wpk.problems.normalisation import Normalisation, NormKind
 from wpk.problems.operand import Epilogue, Tensor
+from wpk.problems.placed_rows import PlacedRows, RowPlacing
 from wpk.problems.pooling import Pooling, PoolKind
 from wpk.problems.prefix_scan import PrefixScan, ScanKind
 from wpk.problems.problem import FieldExpression, Problem

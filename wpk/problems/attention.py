@@ -1,9 +1,10 @@
 """Attention: softmax of queries times keys, times values, as one operator."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 
+from wpk.codec import MAY_LACK
 from wpk.dtypes import Precision
 from wpk.expression import Acc, flops
 from wpk.extent import Extent
@@ -42,8 +43,15 @@ class Attention(Problem):
     width); y (b0, b1, queries, width); the scores' operands (b0, b1, queries, keys). Split heads are
     strides. Scores and sums are fp32; p is rounded to what the precision multiplies.
 
+    Where ``free_queries`` and ``free_keys`` are given, they decide the rows of a matrix at run time, and
+    ``queries`` and ``keys`` are their values. The matrices of a batch then follow each other row by row,
+    so that the strides along ``b0`` are those between rows times ``queries`` (q, y) or ``keys`` (k, v,
+    and the operands, which are the same for all rows of queries), or 0.
+
     Attributes:
         empty_rows_are_zero: Whether p is 0 where the softmax is NaN: in rows of nothing but -inf.
+        free_queries: What decides ``queries`` at run time; None where they are fixed.
+        free_keys: Likewise of ``keys``; both are given, or none is.
     """
 
     precision: Precision
@@ -58,11 +66,25 @@ class Attention(Problem):
     scores: Epilogue
     empty_rows_are_zero: bool
     y: Tensor
+    free_queries: Extent | None = field(default=None, metadata=MAY_LACK)
+    free_keys: Extent | None = field(default=None, metadata=MAY_LACK)
 
     @property
     def leading(self) -> Extent:
         """The extent that kernels take at run time."""
         return self.batch[0]
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """See `Problem.extents`."""
+        lengths = (self.free_queries, self.free_keys)
+        return (self.leading, *(each for each in lengths if each is not None))
+
+    @property
+    def lengths(self) -> tuple[Extent, Extent] | None:
+        """The queries and keys that are decided at run time; None where they are fixed."""
+        queries, keys = self.free_queries, self.free_keys
+        return None if queries is None or keys is None else (queries, keys)
 
     @property
     def rows(self) -> int:
@@ -111,6 +133,8 @@ class Attention(Problem):
 
     def accesses(self) -> Accesses:
         """See `Problem.accesses`."""
+        if self.lengths is not None:
+            return self._free_accesses(*self.lengths)
         rows, keys = (*self.batch, self.queries), (*self.batch, self.keys)
         inputs = (
             Access(self.q, (*rows, self.depth)),
@@ -119,6 +143,42 @@ class Attention(Problem):
             *(Access(each, (*rows, self.keys)) for each in self.scores.operands),
         )
         return inputs, Access(self.y, (*rows, self.width))
+
+    def _free_accesses(self, queries: Extent, keys: Extent) -> Accesses:
+        """The rows of all matrices are one axis."""
+        heads = self.batch[1]
+
+        def rows(tensor: Tensor, extent: Extent, columns: int) -> Access:
+            flat = replace(tensor, strides=(*_row_and_head(tensor, 2), tensor.strides[3]))
+            return Access(flat, (_all_rows(self.leading, extent, tensor), heads, columns))
+
+        def masks(tensor: Tensor) -> Access:
+            flat = replace(tensor, strides=_row_and_head(tensor, 3))
+            return Access(flat, (_all_rows(self.leading, keys, tensor), heads))
+
+        q, k = rows(self.q, queries, self.depth), rows(self.k, keys, self.depth)
+        v, y = rows(self.v, keys, self.width), rows(self.y, queries, self.width)
+        return (q, k, v, *map(masks, self.scores.operands)), y
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """See `Problem.contradictions`."""
+        if (self.free_queries is None) != (self.free_keys is None):
+            yield "free_keys", "is there without free_queries, or is missing beside it"
+        if self.lengths is None:
+            return
+        queries, keys = self.lengths
+        if (queries.value, keys.value) != (self.queries, self.keys):
+            yield "queries", f"and keys are {self.queries} and {self.keys}, which no length decides"
+        for name, tensor, rows in (
+            *(("q", self.q, queries), ("k", self.k, keys)),
+            *(("v", self.v, keys), ("y", self.y, queries)),
+        ):
+            if tensor.strides[0] not in (0, rows.value * tensor.strides[2]):
+                yield f"{name}.strides", f"{tensor.strides}: matrices do not follow each other"
+        for tensor in self.scores.operands:
+            outer, _, row, column = tensor.strides
+            if row or outer not in (0, keys.value * column):
+                yield "scores.operands", f"{tensor.strides}: masks do not follow each other"
 
     def traffic(self) -> Traffic:
         """See `Problem.traffic`; a softmax without its division, which the result's elements can have."""
@@ -135,6 +195,8 @@ class Attention(Problem):
         yield FieldExpression.of_epilogue(self.scores)
 
     def _siblings(self) -> Iterator["Attention | None"]:
+        if self.lengths is not None:
+            return  # its own kernels are executed at several lengths
         masks = self.scores.operands
         of_row = unit_of(2, self.q, self.y, *masks)
         of_key = max(unit_of(2, self.k, self.v), unit_of(3, *masks))
@@ -165,3 +227,15 @@ class Attention(Problem):
         batch = (odd_extent(self.batch[0], BATCH), new[1])
         sizes = replace(self, batch=batch, queries=queries, keys=keys, depth=depth, width=width)
         return replace(sizes, q=q, k=k, v=v, scores=scores, y=y)
+
+
+def _row_and_head(tensor: Tensor, axis: int) -> tuple[int, int]:
+    """Strides of rows, which lie along ``axis``, and of heads."""
+    return tensor.strides[axis], tensor.strides[1]
+
+
+def _all_rows(batch: Extent, rows: Extent, tensor: Tensor) -> Extent:
+    """The rows of all matrices that a tensor has."""
+    if tensor.strides[0] == 0:
+        return rows
+    return batch.of(rows)

@@ -71,12 +71,17 @@ class Problem(ABC):
         @property
         @abstractmethod
         def leading(self) -> Extent:
-            """The extent that kernels take at run time: no other one is free."""
+            """The extent that kernels take at run time; see `extents` for others."""
 
         @property
         @abstractmethod
         def y(self) -> Tensor:
             """The output."""
+
+    @property
+    def extents(self) -> tuple[Extent, ...]:
+        """All extents that may be free; most kinds have but the leading one."""
+        return (self.leading,)
 
     @property
     @abstractmethod

@@ -5,10 +5,12 @@
 // their values (tile_attention.cuh). The warps that share rows meet in shared memory at the end.
 //
 // Problem: Multiply (Half, Bfloat16, Tf32 or SplitFp32), Element, as it lies; Q, K, V, Operands and Y over (matrix,
-// head, row, column), Scores an expression over the product and Operands; heads, queries, keys, depth, width, yPadding,
-// emptyRowsAreZero; q_row, k_row, v_row, elements between rows; wide.
+// head, row, column), Scores an expression over the product and Operands; heads, depth, width, yPadding,
+// emptyRowsAreZero; q_row, k_row, v_row, elements between rows; and queries, keys and wide, where the launch passes
+// none.
 #pragma once
 
+#include <wpk/kernels/attention_lengths.cuh>
 #include <wpk/kernels/attention_staging.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
@@ -19,20 +21,26 @@ namespace wpk
 {
 
 // A block's queries, and the pipeline of its keys and values, as they are copied. Two groups of copies a step.
-template <class Problem, class Shape>
+template <class Problem, class Shape, class Lengths>
 class AttentionTiles
 {
     using T = typename Shape::T;
 
 public:
-    WPK_DEVICE AttentionTiles(unsigned char* shared, const void* const* inputs, int matrix, int head)
+    WPK_DEVICE AttentionTiles(
+        unsigned char* shared, const void* const* inputs, const Lengths& lengths, int matrix, int head)
         : shared_(shared),
-          q_(static_cast<const T*>(inputs[0]) + Problem::Q::offset(matrix, head, 0, 0)),
-          k_(static_cast<const T*>(inputs[1]) + Problem::K::offset(matrix, head, 0, 0)),
-          v_(static_cast<const T*>(inputs[2]) + Problem::V::offset(matrix, head, 0, 0))
+          lengths_(lengths),
+          q_(static_cast<const T*>(inputs[0]) + Problem::Q::offset(lengths.firstQuery(matrix), head, 0, 0)),
+          k_(static_cast<const T*>(inputs[1]) + Problem::K::offset(lengths.firstKey(matrix), head, 0, 0)),
+          v_(static_cast<const T*>(inputs[2]) + Problem::V::offset(lengths.firstKey(matrix), head, 0, 0))
     {
     }
 
+    WPK_DEVICE int steps() const
+    {
+        return (lengths_.keys() - 1) / Shape::keys + 1;
+    }
     WPK_DEVICE SharedAddress queries() const
     {
         return sharedAddress(shared_);
@@ -49,70 +57,72 @@ public:
     // Belongs to the first group.
     WPK_DEVICE void beginQueries(int firstRow) const
     {
-        Shape::Queries::template copy<Shape::threads>(queries(), q_, Problem::q_row, firstRow, Problem::queries);
+        Shape::Queries::template copy<Shape::threads>(queries(), q_, Problem::q_row, firstRow, lengths_.queries());
     }
 
     // Groups beyond the last step are empty.
     WPK_DEVICE void begin(int step) const
     {
-        const bool more = step < Shape::steps;
+        const bool more = step < steps();
         const int first = step * Shape::keys;
         if (more)
             Shape::Keys::template copy<Shape::threads>(
-                sharedAddress(keys(step)), k_, Problem::k_row, first, Problem::keys);
+                sharedAddress(keys(step)), k_, Problem::k_row, first, lengths_.keys());
         commitCopies();
         if (more)
             Shape::Values::template copy<Shape::threads>(
-                sharedAddress(values(step)), v_, Problem::v_row, first, Problem::keys);
+                sharedAddress(values(step)), v_, Problem::v_row, first, lengths_.keys());
         commitCopies();
     }
 
 private:
     unsigned char* const shared_;
+    const Lengths lengths_;
     const T *const q_, *const k_, *const v_;
 };
 
 // Writes a block's rows and their padding.
-template <class Problem, class Shape>
-WPK_DEVICE void storeAttention(const AttentionStaging<Shape>& staging, void* y, int matrix, int head, int firstRow)
+template <class Problem, class Shape, class Lengths>
+WPK_DEVICE void storeAttention(
+    const AttentionStaging<Shape>& staging, void* y, const Lengths& lengths, int matrix, int head, int firstRow)
 {
     using Y = typename Problem::Y;
     constexpr int V = 4, kRoom = Problem::width + Problem::yPadding, kVectors = ceilDivide(kRoom, V);
     for (int item = static_cast<int>(threadIdx.x); item < Shape::rows * kVectors; item += Shape::threads)
     {
         const int row = item / kVectors, column = item % kVectors * V;
-        if (firstRow + row >= Problem::queries)
+        if (firstRow + row >= lengths.queries()) // @last_query
             break;
         float values[V] = {};
         if (column < Problem::width)
             staging.template get<V, Problem::emptyRowsAreZero>(row, column, values);
-        storeRowFromFloat<Y, V>(y, Y::offset(matrix, head, firstRow + row, column), Problem::width - column,
-            minOf(V, kRoom - column), values);
+        storeRowFromFloat<Y, V>(y, Y::offset(lengths.firstQuery(matrix), head, firstRow + row, column),
+            Problem::width - column, minOf(V, kRoom - column), values);
     }
 }
 
-template <class Problem, class Schedule>
-WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
+template <class Problem, class Schedule, class Lengths>
+WPK_DEVICE void attentionOfBlock(const Inputs<3 + Problem::Operands::count>& inputs, const Lengths& lengths, void* y)
 {
     using Shape = AttentionShape<Problem, Schedule>;
-    using Place = Domain<Problem::wide, Problem::heads, ceilDivide(Problem::queries, Shape::rows)>;
     WPK_SHARED(unsigned char, shared);
     static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
-    const Place at(static_cast<int64>(blockIdx.x));
-    const int matrix = at.leading, head = at.at[0], firstRow = at.at[1] * Shape::rows;
-    const AttentionTiles<Problem, Shape> tiles(shared, inputs.at, matrix, head);
+    const AttentionPlace at = lengths.template place<Shape::rows>(static_cast<int64>(blockIdx.x));
+    const int matrix = at.matrix, head = at.head, firstRow = at.block * Shape::rows;
+    const AttentionTiles<Problem, Shape, Lengths> tiles(shared, inputs.at, lengths, matrix, head);
+    const int steps = tiles.steps();
     waitIfEarly<Schedule>();      // @previous_awaited
     tiles.beginQueries(firstRow); // @queries_begun
     WPK_KEEP_LOOP
     for (int step = 0; step < Shape::stages; ++step)
         tiles.begin(step);
 
-    AttentionWarp<Problem, Shape> warp;
-    for (int step = 0; step < Shape::steps; ++step)
+    AttentionWarp<Problem, Shape, Lengths> warp{lengths};
+    for (int step = 0; step < steps; ++step)
     {
         const int firstKey = step * Shape::keys;
         float factor[2];
-        if (step + Shape::stages == Shape::steps)
+        if (step + Shape::stages == steps)
             releaseIfEarly<Schedule>(); // all is asked for
         warp.loadOperands(inputs.at + 3, matrix, head, firstRow, firstKey);
         waitCopies<2 * Shape::stages - 1>(); // @keys_awaited
@@ -128,7 +138,19 @@ WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n,
     const AttentionStaging<Shape> staging{reinterpret_cast<float*>(shared)};
     staging.put(warp);
     __syncthreads(); // @parts_there
-    storeAttention<Problem>(staging, y, matrix, head, firstRow);
+    storeAttention<Problem>(staging, y, lengths, matrix, head, firstRow);
+}
+
+template <class Problem, class Schedule>
+WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
+{
+    attentionOfBlock<Problem, Schedule>(inputs, FixedLengths<Problem>{}, y);
+}
+
+template <class Problem, class Schedule>
+WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n, int queries, int keys, void* y)
+{
+    attentionOfBlock<Problem, Schedule>(inputs, FreeLengths<Problem>(queries, keys), y);
 }
 
 } // namespace wpk

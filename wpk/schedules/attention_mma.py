@@ -12,10 +12,15 @@ from wpk.expression import flops
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Attention, Tensor
 from wpk.schedules import mma_tiles
-from wpk.schedules.attention_view import attention_members, row_blocks, why_not_attention
+from wpk.schedules.attention_view import (
+    attention_blocks,
+    attention_members,
+    attention_sizes,
+    why_not_attention,
+)
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type, Wide
 from wpk.targets import Target
@@ -23,6 +28,7 @@ from wpk.targets import Target
 _WARP, _TILE_ROWS, _TILE_COLUMNS = 32, 16, 16
 _COPY_BYTES, _MAX_COPIES = 16, 16
 _MAX_SIZE = 256  # elements of a head: as many sums as registers hold
+_MAX_STAGES = 4
 _OTHER_REGISTERS = 44  # addresses, fragments and what a row keeps; read from ptxas reports
 _UNDER_WAY = {Precision.TF32: (1.25, 0.75), Precision.FP32: (2.5, 1.25)}
 _NARROW_UNDER_WAY = (0.5, 0.5)
@@ -100,10 +106,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
                 f"block_n > 0 and block_n % {_TILE_COLUMNS} == 0",
                 "a warp has whole pairs of tiles of 8 keys",
             ),
-            Limit(
-                f"1 <= stages <= ceil_div({problem.keys}, warps_n * block_n)",
-                f"the ring has one step of the {problem.keys} keys at least, and no more than there are",
-            ),
+            _stages_limit(problem),
             Limit(
                 f"max({_TILE_ROWS} * warps_m, warps_n * block_n) * {_whole(problem.depth)}"
                 f" <= {copied}"
@@ -163,7 +166,6 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 
     def kernel(self, problem: Attention, schedule: AttentionMmaSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
-        items = problem.batch[1] * row_blocks(problem, schedule.rows)
         return KernelPlan(
             members={
                 "Multiply": Type(mma_tiles.MULTIPLY_TYPES[problem.precision]),
@@ -173,7 +175,8 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
                 "k_row": Wide(problem.k.strides[2]),
                 "v_row": Wide(problem.v.strides[2]),
             },
-            grid=linear_grid(problem.leading, items, 1),
+            grid=(attention_blocks(problem, schedule.rows), 1, 1),
+            sizes=attention_sizes(problem),
             threads=schedule.threads,
             shared_bytes=int(shared_bytes(problem, schedule.columns())[0]),
         )
@@ -188,6 +191,15 @@ def shared_bytes(problem: Attention, columns: Columns) -> Floats:
     staging = columns["warps_n"] * rows * (2 + width + 8) * 4.0
     larger: Floats = np.maximum(pipeline, staging)
     return larger
+
+
+def _stages_limit(problem: Attention) -> Limit:
+    if problem.lengths is not None:  # how many steps there are is not known before a run
+        return Limit(f"1 <= stages <= {_MAX_STAGES}", f"the ring has 1 to {_MAX_STAGES} steps")
+    return Limit(
+        f"1 <= stages <= ceil_div({problem.keys}, warps_n * block_n)",
+        f"the ring has one step of the {problem.keys} keys at least, and no more than there are",
+    )
 
 
 def _registers(problem: Attention, columns: Columns) -> Floats:

@@ -5,9 +5,10 @@
 // (tile_attention.cuh says more).
 //
 // Problem: Q, K, V, Operands and Y over (matrix, head, row, column), Scores an expression over the product and
-// Operands; heads, queries, keys, depth, width, yPadding; wide.
+// Operands; heads, depth, width, yPadding; and queries, keys and wide, where the launch passes none.
 #pragma once
 
+#include <wpk/kernels/attention_lengths.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
@@ -20,12 +21,13 @@ namespace detail
 {
 
 // One warp's row.
-template <class Problem>
+template <class Problem, class Lengths>
 struct AttentionRow
 {
     static constexpr int kGroup = 4; // neighbours of a row that are loaded at once
     static constexpr int kColumns = ceilDivide(Problem::width + Problem::yPadding, kWarpSize);
     const void* const* inputs;
+    Lengths lengths;
     int matrix, head, row;
     float top = asFloat(0xff800000u), sum = 0.0f;
     float weighted[kColumns] = {};
@@ -33,7 +35,7 @@ struct AttentionRow
     // The score of the query, which lies in shared memory, and a key; -inf beyond the last key.
     WPK_DEVICE float score(const float* query, int key) const
     {
-        if (key >= Problem::keys)
+        if (key >= lengths.keys()) // @last_key
             return asFloat(0xff800000u);
         float product = 0.0f;
         for (int first = 0; first < Problem::depth; first += kGroup)
@@ -41,12 +43,13 @@ struct AttentionRow
             float values[kGroup];
             const int valid = minOf(kGroup, Problem::depth - first);
             loadRowAs<typename Problem::K, kGroup>(
-                inputs[1], Problem::K::offset(matrix, head, key, first), valid, values);
+                inputs[1], Problem::K::offset(lengths.firstKey(matrix), head, key, first), valid, values);
             for (int i = 0; i < valid; ++i)
                 product += load<float, 1>(query + first + i)[0] * values[i];
         }
         float one[1] = {product};
-        applyToRow<typename Problem::Scores, typename Problem::Operands, 1>(one, inputs + 3, 1, matrix, head, row, key);
+        applyToRow<typename Problem::Scores, typename Problem::Operands, 1>(
+            one, inputs + 3, 1, lengths.firstKey(matrix), head, row, key);
         return one[0];
     }
 
@@ -61,7 +64,7 @@ struct AttentionRow
         sum = sum * factor + weight;
         for (float& each : weighted)
             each *= factor;
-        const int count = minOf(kWarpSize, Problem::keys - firstKey);
+        const int count = minOf(kWarpSize, lengths.keys() - firstKey);
         for (int key = 0; key < count; ++key)
         {
             const float of = shuffle(weight, key);
@@ -71,8 +74,8 @@ struct AttentionRow
                 const int column = laneIndex() + i * kWarpSize;
                 float value[1] = {};
                 if (column < Problem::width)
-                    loadRowAs<typename Problem::V, 1>(
-                        inputs[2], Problem::V::offset(matrix, head, firstKey + key, column), 1, value);
+                    loadRowAs<typename Problem::V, 1>(inputs[2],
+                        Problem::V::offset(lengths.firstKey(matrix), head, firstKey + key, column), 1, value);
                 weighted[i] += of * value[0];
             }
         }
@@ -91,37 +94,49 @@ struct AttentionRow
                 continue;
             const bool empty = Problem::emptyRowsAreZero && !(total > 0.0f);
             const float value[1] = {empty ? 0.0f : weighted[i] * scale};
-            storeRowFromFloat<typename Problem::Y, 1>(
-                y, Problem::Y::offset(matrix, head, row, column), Problem::width - column, 1, value);
+            storeRowFromFloat<typename Problem::Y, 1>(y,
+                Problem::Y::offset(lengths.firstQuery(matrix), head, row, column), Problem::width - column, 1, value);
         }
     }
 };
 
 } // namespace detail
 
-template <class Problem, class Schedule>
-WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
+template <class Problem, class Schedule, class Lengths>
+WPK_DEVICE void attentionOfWarps(
+    const Inputs<3 + Problem::Operands::count>& inputs, int n, const Lengths& lengths, void* y)
 {
-    using Place = Domain<Problem::wide, Problem::heads, Problem::queries>;
     __shared__ float queries[Schedule::warps][Problem::depth];
     startIfEarly<Schedule>(); // @previous_awaited
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::warps + warpIndex();
-    if (item >= Place::items(n))
+    if (item >= static_cast<int64>(n) * Problem::heads * lengths.queries())
         return; // a whole warp
-    const Place at(item);
+    const AttentionPlace at = lengths.template place<1>(item);
     float* const query = queries[warpIndex()];
     for (int column = laneIndex(); column < Problem::depth; column += kWarpSize)
     {
         float value[1];
         loadRowAs<typename Problem::Q, 1>(
-            inputs.at[0], Problem::Q::offset(at.leading, at.at[0], at.at[1], column), 1, value);
+            inputs.at[0], Problem::Q::offset(lengths.firstQuery(at.matrix), at.head, at.block, column), 1, value);
         store<float, 1>(query + column, {{value[0]}});
     }
     __syncwarp();
-    detail::AttentionRow<Problem> row{inputs.at, at.leading, at.at[0], at.at[1]};
-    for (int firstKey = 0; firstKey < Problem::keys; firstKey += kWarpSize)
+    detail::AttentionRow<Problem, Lengths> row{inputs.at, lengths, at.matrix, at.head, at.block};
+    for (int firstKey = 0; firstKey < lengths.keys(); firstKey += kWarpSize)
         row.add(firstKey, row.score(query, firstKey + laneIndex()));
     row.finish(y);
+}
+
+template <class Problem, class Schedule>
+WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
+{
+    attentionOfWarps<Problem, Schedule>(inputs, n, FixedLengths<Problem>{}, y);
+}
+
+template <class Problem, class Schedule>
+WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n, int queries, int keys, void* y)
+{
+    attentionOfWarps<Problem, Schedule>(inputs, n, FreeLengths<Problem>(queries, keys), y);
 }
 
 } // namespace wpk

@@ -6,12 +6,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from wpk.dims import ceil_div
 from wpk.expression import flops
 from wpk.performance import Columns, Work
 from wpk.problems import Attention
-from wpk.schedules.attention_view import attention_members, why_not_attention
+from wpk.schedules.attention_view import (
+    attention_blocks,
+    attention_members,
+    attention_sizes,
+    why_not_attention,
+)
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.streaming import Stream
 from wpk.schedules.template import Schedule
 from wpk.targets import Target
@@ -91,9 +97,9 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
 
     def kernel(self, problem: Attention, schedule: AttentionSimtSchedule) -> KernelPlan:
         """Items are rows of queries."""
-        items = problem.batch[1] * problem.queries
         return KernelPlan(
             members=dict(attention_members(problem, 1)),
-            grid=linear_grid(problem.leading, items, schedule.warps),
+            grid=(ceil_div(attention_blocks(problem, 1), schedule.warps), 1, 1),
+            sizes=attention_sizes(problem),
             threads=schedule.warps * _WARP,
         )

@@ -1,7 +1,10 @@
 """Attention as its templates see it: what their units are told of a problem."""
 
+from dataclasses import replace
+
+from wpk.dims import DimExpr, ceil_div, product
 from wpk.expression import cpp_type
-from wpk.problems import Attention
+from wpk.problems import Attention, Tensor
 from wpk.schedules.strided import (
     cpp_tensor,
     cpp_tensors,
@@ -41,24 +44,53 @@ def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
         problem: The problem.
         block_rows: Queries of a block.
     """
+    q, k, v, y, *operands = (_by_rows(problem, tensor) for tensor in _tensors(problem))
+    lengths: dict[str, Member] = {
+        "queries": problem.queries,
+        "keys": problem.keys,
+        "wide": is_wide(problem.leading, problem.batch[1] * _row_blocks(problem, block_rows)),
+    }
     return {
-        "Q": Type(cpp_tensor(problem.q, _ORDER)),
-        "K": Type(cpp_tensor(problem.k, _ORDER)),
-        "V": Type(cpp_tensor(problem.v, _ORDER)),
-        "Y": Type(cpp_tensor(problem.y, _ORDER)),
-        "Operands": Type(cpp_tensors(problem.scores.operands, _ORDER)),
+        "Q": Type(cpp_tensor(q, _ORDER)),
+        "K": Type(cpp_tensor(k, _ORDER)),
+        "V": Type(cpp_tensor(v, _ORDER)),
+        "Y": Type(cpp_tensor(y, _ORDER)),
+        "Operands": Type(cpp_tensors(operands, _ORDER)),
         "Scores": Type(cpp_type(problem.scores.expression)),
         "emptyRowsAreZero": problem.empty_rows_are_zero,
         "heads": problem.batch[1],
-        "queries": problem.queries,
-        "keys": problem.keys,
         "depth": problem.depth,
         "width": problem.width,
         "yPadding": problem.y.padding,
-        "wide": is_wide(problem.leading, problem.batch[1] * row_blocks(problem, block_rows)),
+        **({} if problem.lengths is not None else lengths),
     }
 
 
-def row_blocks(problem: Attention, block_rows: int) -> int:
-    """Count the blocks over the queries of one matrix."""
+def attention_blocks(problem: Attention, block_rows: int) -> DimExpr:
+    """Return the number of blocks of ``block_rows`` queries over all matrices."""
+    if problem.lengths is None:
+        items = problem.batch[1] * _row_blocks(problem, block_rows)
+        return product(problem.leading.expression, items)
+    blocks = ceil_div(problem.lengths[0].expression, block_rows)
+    return product(product(problem.leading.expression, problem.batch[1]), blocks)
+
+
+def attention_sizes(problem: Attention) -> tuple[DimExpr, ...]:
+    """Return what a launch passes beside the batch."""
+    return tuple(each.expression for each in problem.lengths or ())
+
+
+def _row_blocks(problem: Attention, block_rows: int) -> int:
     return -(-problem.queries // block_rows)
+
+
+def _tensors(problem: Attention) -> tuple[Tensor, ...]:
+    return problem.q, problem.k, problem.v, problem.y, *problem.scores.operands
+
+
+def _by_rows(problem: Attention, tensor: Tensor) -> Tensor:
+    """The tensor as kernels index it: where lengths are free, by rows of all matrices."""
+    if problem.lengths is None or tensor.strides[0] == 0:
+        return tensor
+    row = tensor.strides[2] or tensor.strides[3]  # operands have no rows of queries
+    return replace(tensor, strides=(row, *tensor.strides[1:]))

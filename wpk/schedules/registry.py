@@ -19,6 +19,7 @@ from wpk.schedules.indexed_read import IndexedReadTemplate
 from wpk.schedules.indexed_write import IndexedWriteTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
 from wpk.schedules.pad import PadTemplate
+from wpk.schedules.placed_rows import PlacedRowsTemplate
 from wpk.schedules.pooling import PoolingTemplate
 from wpk.schedules.prefix_scan import PrefixScanTemplate
 from wpk.schedules.recurrence_mma import RecurrenceMmaTemplate
@@ -54,6 +55,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     IndexedReadTemplate(),
     IndexedWriteTemplate(),
     PadTemplate(),
+    PlacedRowsTemplate(),
     ResizeTemplate(),
     PrefixScanTemplate(),
     ArgReductionTemplate(),

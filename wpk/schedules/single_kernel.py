@@ -63,6 +63,7 @@ class KernelPlan:
         tensor_maps: Descriptors that it takes (``wpk::TensorMaps``).
         cluster: Blocks of a cluster.
         leading: The extent that is passed at run time, where that is not the problem's.
+        sizes: Further sizes that are passed at run time, behind the extent.
         cooperative: Whether blocks wait for each other, so that all of them must run at once.
     """
 
@@ -74,6 +75,7 @@ class KernelPlan:
     tensor_maps: tuple[TensorMapArgument, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
     leading: Extent | None = None
+    sizes: tuple[DimExpr, ...] = ()
     cooperative: bool = False
 
 
@@ -132,7 +134,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
-        """Return one launch of inputs, run-time extent, tensor maps, output, and memory for partial sums."""
+        """Return one launch of inputs, run-time sizes, tensor maps, output, and memory for partial sums."""
         kernel = self.kernel(problem, schedule)
         source = self._source(problem, schedule)
         inputs, leading = len(problem.accesses()[0]), kernel.leading or problem.leading
@@ -152,6 +154,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                 arguments=(
                     *(InputArgument(index) for index in range(inputs)),
                     SizeArgument(leading.expression),
+                    *(SizeArgument(size) for size in kernel.sizes),
                     *kernel.tensor_maps,
                     OutputArgument(0),
                     *scratch,
@@ -177,6 +180,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             self.limits(problem),
             len(problem.accesses()[0]),
             kernel.threads,
+            sizes=len(kernel.sizes),
             tensor_maps=len(kernel.tensor_maps),
             partials=kernel.partials is not None,
         )

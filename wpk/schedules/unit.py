@@ -50,6 +50,7 @@ def kernel_source(
     inputs: int,
     threads: int,
     *,
+    sizes: int = 0,
     tensor_maps: int = 0,
     partials: bool = False,
 ) -> KernelSource:
@@ -63,11 +64,12 @@ def kernel_source(
         limits: That ``Schedule`` asserts of its members.
         inputs: Number of pointers to inputs.
         threads: Threads of a block.
+        sizes: Further sizes that it takes, behind ``n``.
         tensor_maps: Tensor maps that it takes, in front of ``y``.
         partials: Whether it also takes memory for partial sums and counters of their tiles.
     """
     entry = f"wpk_{template}"
-    parameters, arguments = _signature(inputs, tensor_maps, partials)
+    parameters, arguments = _signature(inputs, sizes, tensor_maps, partials)
     text = (
         f"#include <wpk/schedules/{header}.cuh>\n\n"
         "namespace {\n"
@@ -87,18 +89,19 @@ def _camel_case(template: str) -> str:
     return head + "".join(part.capitalize() for part in tail)
 
 
-def _signature(inputs: int, tensor_maps: int, partials: bool) -> tuple[str, str]:
+def _signature(inputs: int, sizes: int, tensor_maps: int, partials: bool) -> tuple[str, str]:
     """Parameters of the kernel, and what it hands on to the header's function."""
     pointers = [f"x{index}" for index in range(inputs)]
+    counts = ["n", *(f"s{index}" for index in range(sizes))]
     maps = [f"m{index}" for index in range(tensor_maps)]
     shared = ["parts", "counters"] if partials else []
     parameters = [
         *(f"const void* {name}" for name in pointers),
-        "int n",
+        *(f"int {name}" for name in counts),
         *(f"WPK_GRID_CONSTANT const wpk::TensorMap {name}" for name in maps),
         *(f"void* {name}" for name in ("y", *shared)),
     ]
-    arguments = [f"{{{{{', '.join(pointers)}}}}}", "n"]
+    arguments = [f"{{{{{', '.join(pointers)}}}}}", *counts]
     if maps:
         arguments.append(f"{{{{{', '.join(f'&{name}' for name in maps)}}}}}")
     arguments.append("y")

@@ -3,6 +3,7 @@
 import abc
 from typing import Generic, NamedTuple
 
+from wpk.dims import DimExpr
 from wpk.performance import Columns, Floats, Work
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide
@@ -49,6 +50,11 @@ class VectorTemplate(SingleKernelTemplate[P, VectorSchedule], abc.ABC, Generic[P
     def _members(self, problem: P) -> Members:
         """Members of the kernel's ``Problem``."""
 
+    def _sizes(self, problem: P) -> tuple[DimExpr, ...]:
+        """Sizes that a launch passes besides the leading extent."""
+        del problem
+        return ()
+
     def _axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
         return {"vector": self._vectors(problem), "threads": (256, 128, 64, 512)}
 
@@ -74,4 +80,5 @@ class VectorTemplate(SingleKernelTemplate[P, VectorSchedule], abc.ABC, Generic[P
             members={**self._members(problem), "wide": is_wide(problem.leading, items)},
             grid=linear_grid(problem.leading, items, schedule.threads),
             threads=schedule.threads,
+            sizes=self._sizes(problem),
         )

@@ -92,14 +92,24 @@ def test_says_why_it_stays_three_operators(load, body, result, reason):
     assert not any(node.op.startswith("attention") for node in graph.nodes)
 
 
+def test_joins_matrices_of_free_rows(load):
+    shapes = "float[B, S, 8] q, float[B, 8, T] k, float[B, T, 4] v"
+    text = attention(
+        "s = MatMul(q, k)  p = Softmax(s)  y = MatMul(p, v)", "float[B, S, 4] y", shapes
+    )
+    graph = load(text)
+    FuseOperators()(graph)
+    assert [node.op.split("_")[0] for node in graph.nodes] == ["attention"]
+
+
 @pytest.mark.parametrize(
     ("shapes", "result", "reason"),
     [
         ("float[5, 8] q, float[8, 7] k, float[7, 4] v", "float[5, 4] y", "has no batch"),
         (
-            "float[2, S, 8] q, float[2, 8, 7] k, float[2, 7, 4] v",
-            "float[2, S, 4] y",
-            "all but the first must be known",
+            "float[2, 5, S] q, float[2, S, 7] k, float[2, 7, 4] v",
+            "float[2, 5, 4] y",
+            "all but the first and the rows of its matrices must be known",
         ),
         (
             f"float[2, 5, {MAX_HEAD + 8}] q, float[2, {MAX_HEAD + 8}, 7] k, float[2, 7, 4] v",

@@ -4,7 +4,8 @@ import numpy as np
 import onnx_graphsurgeon as gs
 import pytest
 
-from wpk.graph_passes.movement.counting import ONE, ZERO, Size, count_of, size_of
+from wpk.graph_passes.core.sizes import ONE, ZERO, Size, size_of
+from wpk.graph_passes.movement.counting import count_of
 
 H = '<ir_version: 8, opset_import: ["" : 17]>'
 

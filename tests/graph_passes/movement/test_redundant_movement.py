@@ -90,3 +90,25 @@ def test_keeps_what_changes_something(refusals, body, output):
 )
 def test_refuses(refusals, body, output, reason):
     assert refusals(_text(body, output), RedundantMovement()) == [reason]
+
+
+MASK = """<ir_version: 8, opset_import: ["" : 17]>
+  g (float[n, 2, 3, 4] x, bool[1, 1, 1, 4] m) => (OUTPUT)
+  <int64[1] two = {2}, int64[2] inner = {3, 4}, float zero = {0}, float low = {-100}> {
+  n = Shape<end = 1>(x)  shape = Concat<axis = 0>(n, two, inner)  e = Expand(m, shape)  BODY }"""
+
+
+def test_a_mask_of_scalars_is_computed_before_it_is_expanded(prove):
+    text = MASK.replace("OUTPUT", "float[n, 2, 3, 4] y")
+    text = text.replace("BODY", "w = Where(e, zero, low)  y = Add(x, w)")
+    proof = prove(text, RedundantMovement(), batches=(1, 3, 8), settle=True)
+    assert proof.ops == ["Where", "Add"]
+    assert proof.graph.nodes[0].outputs[0].shape == [1, 1, 1, 4]
+
+
+def test_a_mask_of_tensors_stays_where_it_is(load):
+    text = MASK.replace("OUTPUT", "float[n, 2, 3, 4] y").replace("BODY", "y = Where(e, x, low)")
+    graph = load(text)
+    RedundantMovement()(graph)
+    where = next(node for node in graph.nodes if node.op == "Where")
+    assert where.outputs[0] is graph.outputs[0]

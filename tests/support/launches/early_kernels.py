@@ -24,10 +24,12 @@ from wpk.problems import (
     Matmul,
     Normalisation,
     Pad,
+    PlacedRows,
     Pooling,
     PrefixScan,
     Reduction,
     Resize,
+    RowPlacing,
     ScanKind,
     Tensor,
     TopIndices,
@@ -184,6 +186,7 @@ def _streaming() -> list[Case]:
         *(ResizeMode.LINEAR, ResizeCoordinates.HALF_PIXEL, NearestMode.ROUND_PREFER_FLOOR, N),
         *(24, 6, 5, 12, 10, (2.0, 2.0), y, x),
     )
+    flat = Tensor(HALF, (40, 1))
     gather = Gather(
         *(Extent(1), 50, Extent(21), 40, Tensor(HALF, (0, 40, 1))),
         *(Tensor(DType.INT64, (0, 1), alignment=8), Tensor(HALF, (0, 40, 1))),
@@ -192,6 +195,10 @@ def _streaming() -> list[Case]:
         Case("pooling", pooling, vector, (large, (1, 24, 1, 1)), small),
         Case("pad", pad, vector, (small,), (3, 24, 8, 7)),
         Case("resize", resize, vector, (small,), large),
+        Case(
+            *("placed_rows", PlacedRows(RowPlacing.SPREAD, N, Extent(7), 40, flat, flat)),
+            *(vector, ((3, 40),), (21, 40)),
+        ),
         Case("gather", gather, vector, ((1, 50, 40), (1, 21)), (1, 21, 40)),
         Case(
             *("elementwise", Elementwise(N, large, scaled, (x,), x)),
@@ -365,7 +372,7 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.x, problem.x, *tail]
         case Attention():
             return [problem.q, problem.k, problem.v, *problem.scores.operands]
-        case Pooling() | Pad() | Resize() | TopIndices() | PrefixScan():
+        case Pooling() | Pad() | Resize() | TopIndices() | PrefixScan() | PlacedRows():
             return [problem.x, *tail]
         case _:
             return [*problem.inputs, *tail]

@@ -24,6 +24,8 @@ SUM = f"""{H} g (float[7, 45] x) => (float[7] y) <int64[1] axes = {{1}}> {{
 ROWS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Softmax(x) }}"
 ELEMENTS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Sigmoid(x) }}"
 TURNED = f"{H} g (float[39, 45] x) => (float[45, 39] y) {{ t = Transpose(x)  y = Sigmoid(t) }}"
+REPEATED = f"""{H} g (float[1, n, 21] x) => (float[5, n, 21] y) <int64[1] five = {{5}}> {{
+    s = Shape<start = 1>(x)  t = Concat<axis = 0>(five, s)  y = Expand(x, t) }}"""
 PICKED = f"{H} g (int64[7] i, float[9, 20] w) => (float[7, 20] y) {{ y = Gather(w, i) }}"
 PADDED = f"""{H} g (float[2, 5, 5, 7] x) => (float[2, 5, 8, 9] y)
     <int64[8] pads = {{0, 0, 1, 2, 0, 0, 2, 0}}> {{ y = Pad<mode = "reflect">(x, pads) }}"""

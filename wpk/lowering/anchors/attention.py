@@ -15,6 +15,7 @@ from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
 from wpk.lowering.anchors.base import LoweredProblem, only_view
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
 from wpk.lowering.context import Context
+from wpk.lowering.free_axis import extent_of, is_free
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computation, Symbol
 from wpk.lowering.views import View, contiguous_strides
@@ -74,6 +75,8 @@ class AttentionBody:
         v = only_view(last.inputs[1], "the values of attention")
         views = [_batched(each, y) for each in (q, k, v, y, *self.scores.operands)]
         q, k, v, y, *operands = views
+        lengths = q.shape[2], k.shape[2]
+        free = any(map(is_free, lengths))
         problem = Attention(
             precision=self.context.compute_precision(v.dtype),
             batch=(y.leading, y.shape[1]),
@@ -89,6 +92,8 @@ class AttentionBody:
             ),
             empty_rows_are_zero=self.empty_rows_are_zero,
             y=y.tensor(),
+            free_queries=extent_of(lengths[0]) if free else None,
+            free_keys=extent_of(lengths[1]) if free else None,
         )
         return LoweredProblem(problem, (q, k, v, *operands))
 

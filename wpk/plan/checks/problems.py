@@ -83,18 +83,20 @@ def _check_sizes(value: object, signed: bool, free: Mapping[str, int], path: str
         case Extent():
             check_extent(free, value, path)
             within(path, value.value, 1, MAX_SIZE)
+        case None:
+            pass
         case tuple():
             for each in value:
                 _check_sizes(each, signed, free, path)
 
 
 def _check_free(problem: Problem, path: str) -> None:
-    """One extent is passed at run time; no other is free."""
+    """No extent is free but those that the kind passes at run time."""
     found = [getattr(problem, each.name) for each in fields(problem)]
     extents = [e for each in found for e in (each if isinstance(each, tuple) else (each,))]
     for extent in extents:
-        if isinstance(extent, Extent) and extent.free is not None and extent != problem.leading:
-            raise wrong(path, f"{extent.free!r} decides more than the leading extent")
+        if isinstance(extent, Extent) and extent.free is not None and extent not in problem.extents:
+            raise wrong(path, f"{extent.free!r} decides more than what kernels are passed")
 
 
 def _check_tensor(tensor: Tensor, rank: int, path: str) -> None:
