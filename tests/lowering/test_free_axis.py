@@ -65,6 +65,10 @@ RIGHT = {
     "inner sums": "(float[N,6] x) => (float[N] y) { y = ReduceMean<axes=[1], keepdims=0>(x) }",
     "columns apart": "(float[N,6] x) => (float[N,2] y, float[N,4] z) "
     "{ s = Constant<value_ints=[2,4]>() y, z = Split<axis=1>(x, s) }",
+    "Flatten of the batch": "(float[N,6,3] x) => (float[1,M] y) "
+    "{ t = Flatten<axis=0>(x) y = Relu(t) }",
+    "Unsqueeze in front": "(float[N,6] x) => (float[1,N,6] y) "
+    "{ s = Constant<value_ints=[0]>() t = Unsqueeze(x, s) y = Relu(t) }",
     "a scalar beside": "(float[N,6] x) => (float[N,6] y) "
     "{ c = Constant<value=float {2.0}>() y = Mul(x, c) }",
 }
@@ -101,7 +105,7 @@ REFUSED = {
     ),
     "x and its transpose": (
         "(float[N,1] x) => (float[N,N] y) { t = Transpose(x) y = Add(x, t) }",
-        "splits the free dimension 'N'",
+        "a free dimension decides more than the first extent: 'N'",
     ),
     "rows of a number": (
         "(float[N,6] x, float[4,6] z) => (float[4,6] y) { y = Add(x, z) }",
@@ -119,20 +123,9 @@ REFUSED = {
         "(float[N,6] x) => (float[M,12] y) { s = Constant<value_ints=[-1,12]>() y = Reshape(x, s) }",
         "Reshape from (N, 6) to (-1, 12)",
     ),
-    "Flatten of the batch": (
-        "(float[N,6] x) => (float[1,M] y) { t = Flatten<axis=0>(x) y = Relu(t) }",
-        "splits the free dimension 'N'",
-    ),
     "Transpose of the batch": (
         "(float[N,6,3] x) => (float[6,N,3] y) { t = Transpose<perm=[1,0,2]>(x) y = Relu(t) }",
         "moves the free dimension 'N' away from the front",
-    ),
-    "Unsqueeze in front": (
-        (
-            "(float[N,6] x) => (float[1,N,6] y) "
-            "{ s = Constant<value_ints=[0]>() t = Unsqueeze(x, s) y = Relu(t) }"
-        ),
-        "splits the free dimension 'N'",
     ),
     "Squeeze of the batch": (
         "(float[N,6] x) => (float[6] y) { s = Constant<value_ints=[0]>() y = Squeeze(x, s) }",

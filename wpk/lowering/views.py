@@ -83,16 +83,7 @@ class View:
         strides = reshaped_strides(self.shape, self.strides, new)
         if strides is None or (self.padding and not _keeps_rows(self, new)):
             raise NotAViewError(self.source, self.shape, new)
-        return replace(self, leading=self._leading(new[0]), shape=new, strides=strides)
-
-    def _leading(self, size: int) -> Extent:
-        first = extent_of(size)
-        if self.leading.free is not None and first.free is None:
-            raise RefusedError(
-                f"a reshape splits the free dimension {self.leading.names[0]!r} "
-                f"({self.leading.value} into {size})"
-            )
-        return first
+        return replace(self, leading=extent_of(new[0]), shape=new, strides=strides)
 
     def broadcast(self, shape: Sequence[int], leading: Extent) -> "View":
         """Return the view in a larger shape by NumPy's rules: size-1 and missing axes get stride 0."""
