@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from backend_float32 import is_float32_inference
 from onnx.backend.test import loader
 from onnx.backend.test.case import node
 
@@ -40,6 +41,14 @@ class Case:
     rtol: float
 
 
+@dataclass(frozen=True)
+class Listed:
+    """Where a test is, and whether it is among those of inference in float32 (`backend_float32`)."""
+
+    group: str
+    is_float32: bool
+
+
 def find_case(group: str, name: str) -> Case:
     """The test of this name.
 
@@ -60,22 +69,30 @@ def find_case(group: str, name: str) -> Case:
 
 
 @functools.cache
-def all_cases() -> dict[str, str]:
-    """The group of each test by its name.
+def all_cases() -> dict[str, Listed]:
+    """Every test of the suite by its name.
 
     A fresh process looks: which module makes a test shows only while it is imported for the first time.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
-        return fresh.submit(_groups).result()
+        return fresh.submit(_listed).result()
 
 
-def _groups() -> dict[str, str]:
-    groups = {e.name: kind for kind in FOLDERS for e in loader.load_model_tests(kind=kind)}
+def _listed() -> dict[str, Listed]:
+    found = {}
+    for kind in FOLDERS:
+        for each in loader.load_model_tests(kind=kind):
+            found[each.name] = _listing(kind, onnx.load(Path(each.model_dir) / "model.onnx"))
     for module in _modules():
         _import(module)
         for each in node._NodeTestCases:
-            groups.setdefault(each.name, f"node/{module}")
-    return groups
+            if each.name not in found:
+                found[each.name] = _listing(f"node/{module}", each.model)
+    return found
+
+
+def _listing(group: str, model: onnx.ModelProto) -> Listed:
+    return Listed(group, is_float32_inference(group, model))
 
 
 def _modules() -> Iterator[str]:
