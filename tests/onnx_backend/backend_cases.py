@@ -35,6 +35,7 @@ DataSet = tuple[list[Any], list[Any]]
 class Case:
     """A test: a model, and what comes out of it."""
 
+    group: str
     name: str
     model: onnx.ModelProto
     data: tuple[DataSet, ...]
@@ -61,11 +62,11 @@ def find_case(group: str, name: str) -> Case:
     """
     if group in FOLDERS:
         found = {each.name: each for each in loader.load_model_tests(kind=group)}[name]
-        return _from_files(found)
+        return _from_files(group, found)
     _import(group.removeprefix("node/"))
     found = {each.name: each for each in node._NodeTestCases}[name]
     data = [tuple([_array(v) for v in values] for values in pair) for pair in found.data_sets]
-    return Case(name, found.model, tuple(data), found.rtol)
+    return Case(group, name, found.model, tuple(data), found.rtol)
 
 
 @functools.cache
@@ -108,7 +109,7 @@ def _import(module: str) -> None:
         importlib.import_module(f"{node.__name__}.{module}")
 
 
-def _from_files(found: Any) -> Case:
+def _from_files(group: str, found: Any) -> Case:
     folder = Path(found.model_dir)
     model = onnx.load(folder / "model.onnx")
     given = {each.name for each in model.graph.initializer}
@@ -117,7 +118,7 @@ def _from_files(found: Any) -> Case:
         (_read_all(each, "input", inputs), _read_all(each, "output", list(model.graph.output)))
         for each in sorted(folder.glob("test_data_set_*"))
     ]
-    return Case(found.name, model, tuple(data), found.rtol)
+    return Case(group, found.name, model, tuple(data), found.rtol)
 
 
 def _read_all(folder: Path, stem: str, infos: list[onnx.ValueInfoProto]) -> list[Any]:
