@@ -89,10 +89,8 @@ def _check_free(graph: onnx.GraphProto) -> None:
         if not tensor.HasField("shape"):
             raise _undecided(info, "has no shape")
         for axis, dim in enumerate(tensor.shape.dim):
-            if dim.HasField("dim_value") and dim.dim_value > 0:
+            if dim.HasField("dim_value") and dim.dim_value >= 0:
                 continue
-            if dim.HasField("dim_value"):
-                raise _undecided(info, f"is empty: {_words(info)}")
             if not dim.dim_param:
                 dim.dim_param = "batch" if axis == 0 else f"{info.name}.{axis}"
             names[dim.dim_param] = None

@@ -25,7 +25,7 @@ from wpk.graph_passes.core.query import (
     static_shape,
     values,
 )
-from wpk.graph_passes.fold.node_values import NotEvaluatedError, node_values
+from wpk.graph_passes.fold.node_values import NotEvaluatedError, exact_node_values, node_values
 
 Array = NDArray[np.generic]
 
@@ -35,10 +35,11 @@ _MOST_BYTES = 2**20
 
 @dataclass(frozen=True)
 class _Known:
-    """A node of one output, and its values."""
+    """A node of one output, and its values, exact ones too."""
 
     node: gs.Node
     array: Array
+    exact: Array | None = None
 
 
 class KnownResults(Rule[_Known]):
@@ -52,34 +53,36 @@ class KnownResults(Rule[_Known]):
             return None
         if node.op == "EyeLike":
             array = _eye(node)
+            known = None if array is None else _Known(node, array)
         elif node.op != "Identity" and is_graph_output(graph, node.outputs[0]):
-            array = _result(node, graph.opset)
+            known = _result(node, graph.opset)
         else:
             return None
-        fits = array is not None and 0 < array.nbytes <= _MOST_BYTES
-        return _Known(node, array) if array is not None and fits else None
+        return known if known is not None and known.array.nbytes <= _MOST_BYTES else None
 
     def rewrite(self, editor: GraphEditor, match: _Known) -> None:
         """Make a constant of the output, or of what a graph output is a copy of."""
         output = match.node.outputs[0]
         if is_graph_output(editor.graph, output):
-            constant = editor.constant(f"{output.name}_values", match.array)
+            constant = editor.constant(f"{output.name}_values", match.array, exact=match.exact)
             editor.replace(output, editor.add("Identity", [constant], like=output))
         else:
             editor.fold_output(match.node, output, match.array)
 
 
-def _result(node: gs.Node, opset: int) -> Array | None:
+def _result(node: gs.Node, opset: int) -> _Known | None:
     """What a node of constants gives, or one of a known shape."""
     if node.op in ("Shape", "Size"):
-        return _of_shape(node)
+        shape = _of_shape(node)
+        return None if shape is None else _Known(node, shape)
     inputs: Sequence[gs.Tensor] = [tensor for tensor in node.inputs if not tensor.is_empty()]
     if any(values(tensor) is None for tensor in inputs) or any(True for _ in node.subgraphs()):
         return None
     try:
-        return node_values(node, opset)[0]
+        results = node_values(node, opset)
     except NotEvaluatedError:
         return None
+    return _Known(node, results[0], exact_node_values(node, opset, results)[0])
 
 
 def _of_shape(node: gs.Node) -> Array | None:

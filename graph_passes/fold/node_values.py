@@ -87,9 +87,15 @@ def exact_node_values(node: gs.Node, opset: int, rounded: list[Array]) -> list[A
     named = iter(found)
     results = [np.zeros(0) if t.is_empty() else np.asarray(next(named)) for t in node.outputs]
     return [
-        wide if _is_float(each) and wide.dtype == np.float64 and wide.shape == each.shape else each
+        _widened(wide) if _is_alike(wide, each) else each
         for wide, each in zip(results, rounded, strict=True)
     ]
+
+
+def _is_alike(wide: Array, rounded: Array) -> bool:
+    """Whether a result can stand for a rounded one: in float64, or in the type that the operator names."""
+    fits = wide.dtype in (np.dtype(np.float64), rounded.dtype)
+    return _is_float(rounded) and fits and wide.shape == rounded.shape
 
 
 def _widened(array: Array) -> Array:

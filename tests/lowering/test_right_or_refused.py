@@ -158,13 +158,6 @@ REFUSED = {
         ),
         "a window over 3 elements of 1",
     ),
-    "an empty slice": (
-        (
-            "(float[3,4] x) => (float[3,0] y) { s = Constant<value_ints=[4]>() "
-            "e = Constant<value_ints=[9]>() a = Constant<value_ints=[1]>() y = Slice(x, s, e, a) }"
-        ),
-        "Slice that is empty",
-    ),
     "a scale that ONNX and ONNX Runtime take differently": (
         (
             "(float[1,2,10,10] x) => (float[1,2,a,b] y) { f = Constant<value_floats=[1.0,1.0,0.7,0.7]>() "

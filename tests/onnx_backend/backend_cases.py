@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from backend_float32 import is_float32_inference
 from onnx.backend.test import loader
 from onnx.backend.test.case import node
 
@@ -34,10 +35,19 @@ DataSet = tuple[list[Any], list[Any]]
 class Case:
     """A test: a model, and what comes out of it."""
 
+    group: str
     name: str
     model: onnx.ModelProto
     data: tuple[DataSet, ...]
     rtol: float
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Where a test is, and whether it is among those of inference in float32 (`backend_float32`)."""
+
+    group: str
+    is_float32: bool
 
 
 def find_case(group: str, name: str) -> Case:
@@ -52,30 +62,38 @@ def find_case(group: str, name: str) -> Case:
     """
     if group in FOLDERS:
         found = {each.name: each for each in loader.load_model_tests(kind=group)}[name]
-        return _from_files(found)
+        return _from_files(group, found)
     _import(group.removeprefix("node/"))
     found = {each.name: each for each in node._NodeTestCases}[name]
     data = [tuple([_array(v) for v in values] for values in pair) for pair in found.data_sets]
-    return Case(name, found.model, tuple(data), found.rtol)
+    return Case(group, name, found.model, tuple(data), found.rtol)
 
 
 @functools.cache
-def all_cases() -> dict[str, str]:
-    """The group of each test by its name.
+def all_cases() -> dict[str, Listed]:
+    """Every test of the suite by its name.
 
     A fresh process looks: which module makes a test shows only while it is imported for the first time.
     """
     with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
-        return fresh.submit(_groups).result()
+        return fresh.submit(_listed).result()
 
 
-def _groups() -> dict[str, str]:
-    groups = {e.name: kind for kind in FOLDERS for e in loader.load_model_tests(kind=kind)}
+def _listed() -> dict[str, Listed]:
+    found = {}
+    for kind in FOLDERS:
+        for each in loader.load_model_tests(kind=kind):
+            found[each.name] = _listing(kind, onnx.load(Path(each.model_dir) / "model.onnx"))
     for module in _modules():
         _import(module)
         for each in node._NodeTestCases:
-            groups.setdefault(each.name, f"node/{module}")
-    return groups
+            if each.name not in found:
+                found[each.name] = _listing(f"node/{module}", each.model)
+    return found
+
+
+def _listing(group: str, model: onnx.ModelProto) -> Listed:
+    return Listed(group, is_float32_inference(group, model))
 
 
 def _modules() -> Iterator[str]:
@@ -91,7 +109,7 @@ def _import(module: str) -> None:
         importlib.import_module(f"{node.__name__}.{module}")
 
 
-def _from_files(found: Any) -> Case:
+def _from_files(group: str, found: Any) -> Case:
     folder = Path(found.model_dir)
     model = onnx.load(folder / "model.onnx")
     given = {each.name for each in model.graph.initializer}
@@ -100,7 +118,7 @@ def _from_files(found: Any) -> Case:
         (_read_all(each, "input", inputs), _read_all(each, "output", list(model.graph.output)))
         for each in sorted(folder.glob("test_data_set_*"))
     ]
-    return Case(found.name, model, tuple(data), found.rtol)
+    return Case(group, found.name, model, tuple(data), found.rtol)
 
 
 def _read_all(folder: Path, stem: str, infos: list[onnx.ValueInfoProto]) -> list[Any]:

@@ -2,15 +2,18 @@
 
 import fcntl
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from backend_cases import VERSION
-from backend_outcomes import ALONE
+from backend_cases import VERSION, Listed
+from backend_outcomes import ALONE, Kind
 
 PATH = Path(__file__).with_name("expectations.txt")
+
+FLOAT32_PATH = Path(__file__).with_name("float32_inference.txt")
+"""The names of `backend_float32`'s group, so that its share is known without making all tests."""
 
 UNKNOWN = "not run yet"
 """Of a test that came with a new onnx."""
@@ -39,12 +42,24 @@ def read() -> Expectations:
     return found
 
 
-def render(expectations: Mapping[tuple[str, str], str]) -> str:
-    """The file's text: its counts, then the tests by group and name."""
+def read_float32() -> frozenset[str]:
+    """The names of the tests of inference in float32."""
+    lines = FLOAT32_PATH.read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if not line.startswith("#"))
+
+
+def render(expectations: Mapping[tuple[str, str], str], float32: Collection[str]) -> str:
+    """The file's text: its counts, then the tests by group and name.
+
+    Args:
+        expectations: Outcome by group and name.
+        float32: The names of the tests of inference in float32.
+    """
     lines = [f"# {line}" for line in _HEADER.splitlines()]
     counts = Counter(_counted(outcome) for outcome in expectations.values())
     lines += ["#", f"# {len(expectations)} tests:"]
     lines += [f"# {count:6} {words}" for words, count in sorted(counts.items())]
+    lines += ["#", *_share(expectations, float32)]
     previous = ""
     for group, name in sorted(expectations):
         if group != previous:
@@ -60,15 +75,21 @@ def update(group: str, name: str, outcome: str) -> None:
         _rewrite(file, {**read(), (group, name): outcome})
 
 
-def rename(groups: Mapping[str, str]) -> None:
+def rename(listed: Mapping[str, Listed]) -> None:
     """Write which tests there are; those that are new are expected to be run.
 
     Args:
-        groups: The group of each test by its name.
+        listed: Each test by its name.
     """
     with _locked() as file:
+        names = sorted(name for name, each in listed.items() if each.is_float32)
+        lines = [
+            "# Backend tests of inference in float32, as backend_float32.py chooses them.",
+            *names,
+        ]
+        FLOAT32_PATH.write_text("\n".join(lines) + "\n", encoding="utf-8")
         known = {name: outcome for (_, name), outcome in read().items()}
-        fresh = {(group, name): known.get(name, UNKNOWN) for name, group in groups.items()}
+        fresh = {(each.group, name): known.get(name, UNKNOWN) for name, each in listed.items()}
         _rewrite(file, fresh)
 
 
@@ -81,8 +102,19 @@ def _locked() -> Iterator[TextIO]:
 
 
 def _rewrite(file: TextIO, expectations: Expectations) -> None:
-    file.write(render(expectations))
+    file.write(render(expectations, read_float32()))
     file.truncate()
+
+
+def _share(expectations: Mapping[tuple[str, str], str], float32: Collection[str]) -> list[str]:
+    """How many of the tests of inference in float32 pass by kernels alone."""
+    outcomes = [outcome for (_, name), outcome in expectations.items() if name in float32]
+    kernels = sum(outcome.partition(":")[0] == Kind.PASSED for outcome in outcomes)
+    share = f"{100 * kernels / max(len(outcomes), 1):.1f} %"
+    return [
+        f"# Of {len(outcomes)} tests of inference in float32 (backend_float32.py), {kernels} pass by kernels",
+        f"# alone: {share}.",
+    ]
 
 
 def _counted(outcome: str) -> str:

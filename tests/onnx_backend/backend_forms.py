@@ -38,6 +38,20 @@ class Form:
     data: tuple[tuple[dict[str, Any], list[Any]], ...]
 
 
+_MADE_FROM_SIZES = (
+    "node/blackmanwindow",
+    "node/constantofshape",
+    "node/hammingwindow",
+    "node/hannwindow",
+    "node/melweightmatrix",
+    "node/range",
+)
+"""Groups whose tests have no inputs but what decides the result's size; a network holds it as constants."""
+
+_BESIDE = onnx.helper.make_tensor_value_info("beside", onnx.TensorProto.FLOAT, [1])
+"""The input of a model all of whose others became constants: what has none is no model of anything."""
+
+
 def forms(case: Case) -> Iterator[Form]:
     """The test as it is, then in other forms; each differs from those before it."""
     model, words = case.model, []
@@ -53,6 +67,8 @@ def forms(case: Case) -> Iterator[Form]:
         if names != frozen and form.model.graph.initializer != model.graph.initializer:
             frozen = names
             yield form
+    if case.group in _MADE_FROM_SIZES:
+        yield _all_constant(model, words, case.data[:1])
 
 
 def _is_small_integer(place: int, value: Any) -> bool:
@@ -82,6 +98,16 @@ def _newer_opset(model: onnx.ModelProto) -> onnx.ModelProto | None:
         return version_converter.convert_version(model, MODERN_OPSET)
     except RuntimeError:  # the converter has no way for some operators
         return None
+
+
+def _all_constant(model: onnx.ModelProto, words: list[str], data: tuple[DataSet, ...]) -> Form:
+    """The model with all inputs constant, in a graph that has another input."""
+    form = _form(model, [*words, "sizes constant"], data, lambda place, value: True)
+    (last,) = form.model.graph.input
+    ((fed, outputs),) = form.data
+    form.model.graph.initializer.append(onnx.numpy_helper.from_array(fed[last.name], last.name))
+    form.model.graph.input[0].CopyFrom(_BESIDE)
+    return Form(form.words, form.model, (({"beside": np.zeros(1, np.float32)}, outputs),))
 
 
 def _form(

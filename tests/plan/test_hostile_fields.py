@@ -205,6 +205,7 @@ def chained(bundle: PlanBundle) -> Plan:
         (("n", "n", 4), "is decided by n, n, its memory by n"),
         ((-2, -8), "-2 is not within 1"),
         ((), "is decided by nothing"),
+        ((0, 8), r"\(0, 8\) is empty, its place has \(2, 8\) elements"),
     ],
 )
 def test_the_shape_of_a_value_must_fit_its_elements(

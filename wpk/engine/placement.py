@@ -17,7 +17,12 @@ def logical_shape(value: Value, dims: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def footprint(value: Value, dims: Mapping[str, int]) -> int:
-    """Bytes from the value's first element to the end of its last row, padding included."""
+    """Bytes from the value's first element to the end of its last row, padding included.
+
+    None are used where the tensor has no elements, whatever place the plan gives it.
+    """
+    if 0 in value.logical_shape:
+        return 0
     extents = _extents(value, dims)
     last = sum((n - 1) * s for n, s in zip(extents, value.strides, strict=True))
     return (last + 1 + value.padding) * value.dtype.bytes
@@ -26,13 +31,17 @@ def footprint(value: Value, dims: Mapping[str, int]) -> int:
 def to_memory(value: Value, array: NDArray[np.generic], dims: Mapping[str, int]) -> Bytes:
     """The bytes of ``array`` as the value lies in memory; everything between rows is zero."""
     memory = np.zeros(footprint(value, dims), np.uint8)
-    view(value, memory, dims)[...] = array.reshape(_extents(value, dims))
+    if memory.size:
+        view(value, memory, dims)[...] = array.reshape(_extents(value, dims))
     return memory
 
 
 def from_memory(value: Value, memory: Bytes, dims: Mapping[str, int]) -> NDArray[np.generic]:
     """The ONNX tensor whose bytes begin at the start of ``memory``."""
-    return np.array(view(value, memory, dims)).reshape(logical_shape(value, dims))
+    shape = logical_shape(value, dims)
+    if 0 in shape:
+        return np.zeros(shape, value.dtype.numpy)
+    return np.array(view(value, memory, dims)).reshape(shape)
 
 
 def view(value: Value, memory: Bytes, dims: Mapping[str, int]) -> NDArray[np.generic]:

@@ -41,10 +41,38 @@ def test_a_split_loses_its_empty_parts(prove, sizes, left):
     assert proof.ops[:1] == left
 
 
-def test_what_leaves_the_graph_stays(load):
-    graph = load(f"""{H} g (float[2, 3] x) => (float[2, 0] y) {NOTHING} {{
-        y = Slice(x, three, three, last) }}""")
+def test_what_leaves_the_graph_is_a_copy_of_nothing(prove):
+    proof = prove(
+        f"""{H} g (float[2, 3] x) => (float[2, 0] y, float[2, 0] z) {NOTHING} {{
+        y = Slice(x, three, three, last)  z = Neg(y) }}""",
+        EmptyTensors(),
+        rewritten=2,
+        settle=True,
+    )
+    assert proof.ops == ["Identity", "Identity"]
+
+
+def test_an_empty_input_is_a_constant_to_what_reads_it(load):
+    graph = load(f"""{H} g (float[2, 0] x, float[2, 3] z) => (float[2, 1] y, float[2, 3] w) {NOTHING} {{
+        y = ReduceProd(x, last)  w = Concat<axis = 1>(x, z) }}""")
+    assert EmptyTensors()(graph).rewritten == 2
+    (product,) = [node for node in graph.nodes if node.op == "ReduceProd"]
+    assert product.inputs[0].values.shape == (2, 0)
+    assert [each.name for each in graph.inputs] == ["x", "z"]
+
+
+def test_what_a_window_larger_than_its_input_leaves_is_not_believed(load):
+    graph = load(f"""{H} g (float[4, 2, 1, 1] x) => (float[4, 2, a, b] y) {{
+        p = AveragePool<kernel_shape = [1, 3], strides = [2, 2], ceil_mode = 1>(x)
+        n = Neg(p)  y = Relu(n) }}""")
     assert EmptyTensors()(graph).rewritten == 0
+
+
+def test_a_shape_that_a_run_decides_is_not_believed(load):
+    graph = load(f"""{H} g (float[0, 3] x, int64[2] shape) => (float[3, 0] y) {{
+        y = Reshape<allowzero = 1>(x, shape) }}""")
+    EmptyTensors()(graph)
+    assert [node.op for node in graph.nodes] == ["Reshape"]
 
 
 def test_a_sum_over_nothing_is_no_empty_tensor(load):

@@ -25,6 +25,15 @@ def test_a_known_output_is_a_copy_of_a_constant(prove, op, port, right):
     assert copy.outputs[0].name == "y"
 
 
+def test_a_window_is_as_exact_as_its_definition(prove):
+    text = f"""{H} g (float[2] x) => (float[11] y, float[2] z)
+        <int64 size = {{11}}> {{ y = HannWindow(size)  z = Relu(x) }}"""
+    proof = prove(text, KnownResults())
+    (copy,) = [node for node in proof.graph.nodes if node.op == "Identity"]
+    right = np.sin(np.pi * np.arange(11) / 11) ** 2
+    np.testing.assert_allclose(copy.inputs[0].values, right, atol=2.0**-22)
+
+
 @pytest.mark.parametrize("attributes", ["", "<k = 1>", "<k = -2, dtype = 7>"])
 def test_an_identity_matrix_is_a_constant(prove, attributes):
     cast = "m = Cast<to = 1>(e)" if "dtype" in attributes else "m = Identity(e)"

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from wpk.plan.checks.operands import StepTouches, Touch
 from wpk.plan.checks.sized_plan import SizedPlan
+from wpk.plan.checks.values import is_empty
 from wpk.plan.fields import wrong
 from wpk.plan.ports import Port
 from wpk.plan.regions import Parts, Region
@@ -43,9 +44,11 @@ def check_flow(sized: SizedPlan, steps: Sequence[StepTouches]) -> None:
 
 
 def _ports(sized: SizedPlan, ports: Sequence[Port], path: str) -> Iterator[Touch]:
+    """What a caller writes or reads: nothing where a port has no elements."""
     for index, port in enumerate(ports):
-        buffer = sized.plan.values[port.name].buffer
-        yield Touch(f"{path}[{index}]", port.name, buffer, sized.regions[port.name])
+        value = sized.plan.values[port.name]
+        if not is_empty(value):
+            yield Touch(f"{path}[{index}]", port.name, value.buffer, sized.regions[port.name])
 
 
 def _require_kept(kept: Collection[str], names: Sequence[str], path: str) -> None:

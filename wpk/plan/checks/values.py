@@ -63,6 +63,11 @@ def check_values(plan: Plan, dims: Mapping[str, int]) -> dict[str, Region]:
     }
 
 
+def is_empty(value: Value) -> bool:
+    """Tell whether a tensor has no elements; its place, of one, is neither read nor written."""
+    return 0 in value.logical_shape
+
+
 def _check_value(plan: Plan, value: Value, dims: Mapping[str, int], path: str) -> Region:
     if value.buffer not in plan.buffers:
         raise wrong(f"{path}.buffer", f"no buffer is called {value.buffer!r}")
@@ -86,7 +91,11 @@ def _check_value(plan: Plan, value: Value, dims: Mapping[str, int], path: str) -
     if end > size:
         raise wrong(path, f"ends at byte {end} of buffer '{value.buffer}', which has {size}")
     names, field = value.leading.names, f"{path}.logical_shape"
-    check_shape(value.logical_shape, prod(extents), names, dims, field)
+    if is_empty(value):
+        if extents != (1,):
+            raise wrong(field, f"{value.logical_shape} is empty, its place has {extents} elements")
+    else:
+        check_shape(value.logical_shape, prod(extents), names, dims, field)
     found = region(value.offset, value.dtype.bytes, extents, value.strides, value.padding)
     if found is None:
         raise wrong(f"{path}.strides", f"{value.strides} let elements of {extents} overlap")

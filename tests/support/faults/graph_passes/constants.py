@@ -61,6 +61,9 @@ _EINSUM = f"""{_H} g (float[2, 4, 3] x, float[2, 3, 4] w) => (float[2, 4] y) {{
 _PARTS = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64[3] sizes = {{2, 0, 4}}> {{
     a, b, c = Split<axis = 1>(x, sizes)  y = Concat<axis = 1>(c, b, a) }}"""
 
+_NOTHING = f"""{_H} g (float[2, 0] x, float[2, 3] z) => (float[2, 3] y) {{
+    p = ReduceProd<axes = [1]>(x)  y = Mul(p, z) }}"""
+
 FAULTS = (
     BrokenPass(
         "two inputs of a function change places",
@@ -133,6 +136,14 @@ FAULTS = (
         "if size]",
         "if size][::-1]",
         _PARTS,
+    ),
+    BrokenPass(
+        "what is empty gets an element",
+        "empty-tensors",
+        "fold.empty_tensors",
+        "np.zeros(static_shape(tensor) or [0]",
+        "np.zeros([max(n, 1) for n in static_shape(tensor) or [0]]",
+        _NOTHING,
     ),
     BrokenPass(
         "the branch that is not taken",
