@@ -25,7 +25,7 @@ from exporters.architecture import Given
 ARCHIVE = Path(__file__).with_name("kept.zip")
 
 DRAWN = Path(__file__).with_name("drawn.zip")
-"""Those that ``export_graphs.py --draw 20261125 24`` wrote: the first 24 of the seed's order that exporters can
+"""Those that ``export_graphs.py --draw 20261125 21`` wrote: the first 21 of the seed's order that exporters can
 write."""
 
 SMALL = 32
