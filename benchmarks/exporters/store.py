@@ -25,7 +25,8 @@ from exporters.architecture import Given
 ARCHIVE = Path(__file__).with_name("kept.zip")
 
 DRAWN = Path(__file__).with_name("drawn.zip")
-"""Those that ``export_graphs.py --draw 2 22`` wrote: the first 22 of the seed's order that exporters can write."""
+"""Those that ``export_graphs.py --draw 20261125 21`` wrote: the first 21 of the seed's order that exporters can
+write."""
 
 SMALL = 32
 """Elements up to which an initializer is kept as it is: sizes, scales, anchors."""

@@ -46,12 +46,26 @@ def test_a_seed_draws_what_is_not_kept() -> None:
 
 
 def test_the_archive_of_drawn_graphs_holds_what_the_seed_draws() -> None:
-    order = [str(each) for each in catalogue.drawn(2)]
+    order = [str(each) for each in catalogue.drawn(20261125)]
     names = sorted(store.names(store.DRAWN), key=order.index)
-    assert len(names) == 22
+    assert len(names) == 21
     last = order.index(names[-1])
     assert last < 30  # but for a few that no exporter can write
     assert names == [each for each in order[: last + 1] if each in names]
+
+
+@pytest.mark.parametrize(
+    ("archive", "output", "least"),
+    [(store.ARCHIVE, "exporters.json", 60), (store.DRAWN, "exporters-drawn.json", 20)],
+)
+def test_the_records_say_of_each_graph_that_it_is_as_it_must_be(
+    archive: Path, output: str, least: int
+) -> None:
+    rows = json.loads((exporter_study.OUTPUT.parent / output).read_text())["rows"]
+    assert set(rows) <= set(store.names(archive))
+    assert len(rows) >= least
+    wrong = [name for name, row in rows.items() if not exporter_study.is_as_it_must_be(row)]
+    assert not wrong
 
 
 @pytest.mark.parametrize("name", store.names())
