@@ -8,6 +8,7 @@ part of the patterns.
 
 from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
+from wpk.graph_passes.clean.byte_products import ByteProducts
 from wpk.graph_passes.clean.cast_chains import CastChains
 from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
@@ -18,6 +19,7 @@ from wpk.graph_passes.clean.fourier_products import FourierProducts
 from wpk.graph_passes.clean.function_bodies import FunctionBodies
 from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
+from wpk.graph_passes.clean.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.clean.nan_guard import NanGuard
@@ -26,6 +28,7 @@ from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
 from wpk.graph_passes.clean.unroll_loops import UnrollLoops
+from wpk.graph_passes.clean.unsigned_bytes import UnsignedBytes
 from wpk.graph_passes.clean.window_parts import WindowParts
 from wpk.graph_passes.core import GraphPass
 from wpk.graph_passes.fold.attention_scale import ScaleBehindProduct, ScaleIntoProjection
@@ -128,6 +131,9 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         BlockMovement(),
         QuantisedProducts(),
         DynamicQuantisation(),
+        IdleQuantisation(),
+        UnsignedBytes(),
+        ByteProducts(),
         QuantisationParts(),
         RecurrentBatchFirst(),
         RecurrentDirections(),

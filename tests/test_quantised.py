@@ -7,9 +7,11 @@ import onnx
 import onnxruntime
 import pytest
 from support.networks.dynamic_models import ENCODER, MLP, dynamically_quantised
+from support.networks.quantised_bert import Encoder, encoder, quantised
 from support.networks.quantised_models import INTEGERS, QDQ, QLINEAR, quantised_model
 
 import wpk
+from wpk.dtypes import DType, Precision
 from wpk.pipeline import optimize
 from wpk.plan import Outcome, PlanBundle
 
@@ -34,10 +36,27 @@ def test_every_check_passes(tmp_path: Path, text: str, precision: str) -> None:
 
 def test_quantisations_are_part_of_the_kernels_around_them(tmp_path: Path) -> None:
     bundle = planned(tmp_path, QDQ, "fp16")
-    words = [step.operator.problem.words() for step in bundle.plan.steps]
-    assert len(words) == 3  # what quantises the input, and the two convolutions
-    assert "to uint8" in words[1]
-    assert "to uint8" in words[2]
+    problems = [step.operator.problem for step in bundle.plan.steps]
+    assert len(problems) == 3  # what quantises the input, and the two convolutions
+    assert [each.matrix_precision for each in problems[1:]] == [Precision.FP16, Precision.INT8]
+    assert problems[1].y.dtype is DType.UINT8  # what lies between the two
+    assert "to uint8" in problems[2].words()
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_an_encoder_multiplies_bytes(tmp_path: Path, symmetric: bool, precision: str) -> None:
+    sizes = Encoder(layers=1, heads=4, hidden=128, tokens=16)
+    options = {"extra_options": {"ActivationSymmetric": symmetric}}
+    quantised(encoder(sizes), tmp_path / "model.onnx", sizes, **options)
+    files = (tmp_path / "model.onnx", tmp_path / "model.plan")
+    plan = optimize(*files, target="h200", precision=precision).plan
+    assert all(check.outcome is Outcome.OK for check in plan.checks)
+    problems = [step.operator.problem for step in plan.steps]
+    of_bytes = [each for each in problems if each.matrix_precision is Precision.INT8]
+    assert len(of_bytes) == (8 if symmetric else 6)  # without zero points attention's products, too
+    own = [step for step in plan.steps if step.operator.problem in of_bytes]
+    assert {step.candidate.maker.name for step in own} == {"gemm_mma"}
 
 
 @pytest.mark.parametrize("per_channel", [False, True])

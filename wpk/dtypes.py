@@ -1,10 +1,11 @@
 """Element types in memory, and the precisions that arithmetic may use."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 
 class DType(StrEnum):
@@ -49,7 +50,12 @@ class DType(StrEnum):
     @property
     def multiplies(self) -> bool:
         """Whether it can be an operand of products: a float is rounded to their type, which holds bytes exactly."""
-        return self.is_float or self.is_fp8 or self in (DType.INT8, DType.UINT8)
+        return self.is_float or self.is_fp8 or self.is_byte
+
+    @property
+    def is_byte(self) -> bool:
+        """Whether it is an integer of 8 bits."""
+        return self in (DType.INT8, DType.UINT8)
 
     @property
     def is_integer(self) -> bool:
@@ -123,23 +129,43 @@ def is_fp8(dtype: np.dtype) -> bool:
     return known is not None and known.is_fp8
 
 
-class Precision(StrEnum):
-    """What the multiplications of matrix-like problems may use; accumulation is always fp32.
+MOST_BYTE_PRODUCTS = (2**31 - 1) // 255**2
+"""Products of bytes whose sum int32 holds, whatever the bytes and their signs are."""
 
-    ``tf32`` is no tensor type: tensors stay fp32 and products round their operands to tf32.
+
+def holds_bytes(array: NDArray[Any]) -> bool:
+    """Tell whether all numbers of an array are integers that int8 holds."""
+    first = array[..., :1]  # soon no, of most weights
+    if not array.size or not (first == np.rint(first)).all():
+        return False
+    within = array.min() >= -128 and array.max() <= 127
+    return bool(within and (array == np.rint(array)).all())
+
+
+class Precision(StrEnum):
+    """What the multiplications of matrix-like problems use; accumulation is in fp32.
+
+    ``tf32`` is no tensor type: tensors stay fp32 and products round their operands to tf32. ``int8`` says
+    that both operands are bytes, with or without sign, as a quantised model has them; their sums are
+    int32, and exact. A person asks for one of `ASKED`, a model for others.
     """
 
     FP32 = "fp32"
     TF32 = "tf32"
     FP16 = "fp16"
     BF16 = "bf16"
+    INT8 = "int8"
 
     @property
     def storage(self) -> DType:
-        """The type that floating point tensors have in memory at this precision."""
+        """The type that factors have in memory at this precision; of bytes, that of constants."""
         return DType.FP32 if self is Precision.TF32 else DType(self.value)
 
     @property
     def multiply_roundoff(self) -> float:
         """Unit roundoff of an operand as the multiplier sees it."""
         return 2.0**-11 if self is Precision.TF32 else self.storage.unit_roundoff
+
+
+ASKED = (Precision.FP32, Precision.TF32, Precision.FP16, Precision.BF16)
+"""The precisions that a person can ask for, in which floating point is multiplied."""

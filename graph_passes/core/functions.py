@@ -132,7 +132,8 @@ class _Body:
         for tensor in node.inputs:
             if tensor.name in chains and id(tensor) not in self.copied:
                 for link in chains[tensor.name]:
-                    self._add(link, {})
+                    if id(link.outputs[0]) not in self.copied:
+                        self._add(link, {})
         inputs = [self._read(node, index, tensor) for index, tensor in enumerate(node.inputs)]
         outputs = [self._copy(tensor) for tensor in node.outputs]
         attrs = copy.copy(node.attrs)

@@ -10,6 +10,7 @@ element-wise graph.
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes.core.byte_products import byte_type
 from wpk.graph_passes.core.query import (
     FLOAT8,
     REDUCTIONS,
@@ -90,8 +91,12 @@ def is_floating(tensor: gs.Tensor) -> bool:
 
 
 def is_widening(node: gs.Node) -> bool:
-    """Whether ``node`` casts a 16-bit float to more: free for the reader, dear for the writer."""
-    return is_op(node, "Cast") and _width(node.inputs[0]) == 2 and _width(node.outputs[0]) > 2
+    """Whether ``node`` casts bytes or a 16-bit float to more: free for the reader, dear for the writer."""
+    if not is_op(node, "Cast"):
+        return False
+    if byte_type(node.inputs[0]) is not None:
+        return is_floating(node.outputs[0])
+    return _width(node.inputs[0]) == 2 and _width(node.outputs[0]) > 2
 
 
 def _width(tensor: gs.Tensor) -> int:

@@ -18,6 +18,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.byte_products import multiplies_bytes
 from wpk.graph_passes.core.query import floats, given, pads, rank, why_shared
 
 LINEAR_OPS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
@@ -65,6 +66,8 @@ class AbsorbInFront(Rule[Neighbours]):
 
 def why_not_linear(node: gs.Node) -> str | None:
     """Say why the weights or the bias of ``node`` cannot be rewritten."""
+    if multiplies_bytes(node):
+        return f"'{node.name}' multiplies bytes: its sums are integers as long as its weights are"
     if floats(given(node, 1)) is None:
         return f"weight '{node.inputs[1].name}' of '{node.name}' is not a constant of floats"
     bias = given(node, 2)

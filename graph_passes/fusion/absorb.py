@@ -1,6 +1,6 @@
 """Put casts and views into the operators that read or write through them.
 
-A cast or view that several operators read is copied into each. Views go where they cost nothing:
+A cast or view that several operators read is copied into each; so is what restores quantised tensors. Views go where they cost nothing:
 into a reader whose every dimension then has one stride in memory, else into the writer.
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes.core.byte_products import restoration
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import (
     VIEWS,
@@ -17,7 +18,7 @@ from wpk.graph_passes.core.kinds import (
     is_widening,
 )
 from wpk.graph_passes.core.query import is_graph_output, is_op, made_by, producer
-from wpk.graph_passes.fusion.clusters import Cluster, Clusters
+from wpk.graph_passes.fusion.clusters import Cluster, Clusters, takes_restoration
 from wpk.graph_passes.movement.views import trace, views_before
 
 # Operators whose operands are read through strides anyway, so that views before them go inside
@@ -55,10 +56,12 @@ def _absorb_inputs(clusters: Clusters) -> list[tuple[gs.Node, gs.Tensor, str]]:
 def _chain_before(
     clusters: Clusters, node: gs.Node, tensor: gs.Tensor
 ) -> tuple[Sequence[gs.Node], str | None]:
-    """Return the views and then the cast that end in ``tensor``, and why the views stay outside."""
+    """Return the views and then the cast, or restoration, that end in ``tensor``, and why the views stay outside."""
     maker = made_by(tensor, "Cast")
     cast = [maker] if maker is not None and id(maker) not in clusters.owner else []
     cast = cast if all(_may_read(node, each) for each in cast) else []
+    if not cast and takes_restoration(node):
+        cast = _restoration(clusters, tensor)
     views = views_before(cast[0].inputs[0] if cast else tensor)
     if not views:
         return cast, None
@@ -86,7 +89,8 @@ def _absorb_outputs(clusters: Clusters) -> None:
     """Move views after a cluster into it where their readers did not take them all."""
     for cluster in clusters.all:
         chain = _chain_after(clusters, cluster)
-        if not chain or not _is_needed(clusters, chain[-1].outputs[0]):
+        last = chain[-1].outputs[0] if chain else cluster.output
+        if not chain or not _is_needed(clusters, last, last):
             continue
         described = trace(cluster.output, chain)
         if described is None or not described.moves():
@@ -114,27 +118,51 @@ def _chain_after(clusters: Clusters, cluster: Cluster) -> list[gs.Node]:
     return chain
 
 
-def _is_needed(clusters: Clusters, tensor: gs.Tensor) -> bool:
-    """Whether somebody reads ``tensor`` who did not copy what makes it."""
+def _is_needed(clusters: Clusters, wanted: gs.Tensor, tensor: gs.Tensor) -> bool:
+    """Whether somebody reads ``wanted``, through views and casts up to ``tensor``, who did not copy what makes it."""
     if is_graph_output(clusters.graph, tensor):
         return True
     for reader in tensor.outputs:
         owner = clusters.owner.get(id(reader))
-        if owner is not None and tensor.name in owner.chains:
+        chain = owner.chains.get(tensor.name, ()) if owner is not None else ()
+        if any(link.outputs[0] is wanted for link in chain):
             continue
         if owner is not None or not is_op(reader, *VIEWS, "Cast"):
             return True
-        if _is_needed(clusters, reader.outputs[0]):
+        if _is_needed(clusters, wanted, reader.outputs[0]):
             return True
     return False
 
 
 def waits_for_readers(clusters: Clusters, node: gs.Node) -> bool:
-    """Whether ``node`` is a cast that all its readers will copy, so that it needs no operator."""
-    if not is_op(node, "Cast") or is_graph_output(clusters.graph, node.outputs[0]):
+    """Whether ``node`` is of a cast or a restoration that all its readers will copy, so that it needs no operator."""
+    if is_graph_output(clusters.graph, node.outputs[0]):
         return False
+    readers = node.outputs[0].outputs
+    if not is_op(node, "Cast"):
+        if not _restoration(clusters, node.outputs[0]):
+            return False
+        return all(
+            _takes(clusters, reader) or waits_for_readers(clusters, reader) for reader in readers
+        )
     maker = producer(node.inputs[0])
     if not is_widening(node) and maker is not None and is_elementwise(maker):
         return False
-    readers = node.outputs[0].outputs
-    return all(id(each) in clusters.owner and _may_read(each, node) for each in readers)
+    return all(
+        (id(each) in clusters.owner and _may_read(each, node)) or _restores(clusters, each)
+        for each in readers
+    )
+
+
+def _restoration(clusters: Clusters, tensor: gs.Tensor) -> list[gs.Node]:
+    """What restores ``tensor`` from bytes; nothing where an operator holds some of it."""
+    links = restoration(tensor)
+    return [] if any(id(each) in clusters.owner for each in links) else links
+
+
+def _takes(clusters: Clusters, reader: gs.Node) -> bool:
+    return id(reader) in clusters.owner and takes_restoration(reader)
+
+
+def _restores(clusters: Clusters, node: gs.Node) -> bool:
+    return not is_op(node, "Cast") and waits_for_readers(clusters, node)

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes.core.byte_products import byte_type, multiplies_bytes, restoration
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import (
     MATRIX,
     MAX_INPUTS,
+    VIEWS,
     computes_in_integers,
     is_elementwise,
     is_floating,
@@ -213,9 +215,17 @@ class Clusters:
 
     def _may_end(self, tensor: gs.Tensor, anchor: gs.Node | None) -> bool:
         if is_op(anchor, *MATRIX) and not is_floating(tensor):
-            return False  # kernels of products store floating point
-        node = producer(tensor)
-        return node is None or not is_widening(node) or is_graph_output(self.graph, tensor)
+            return stores_bytes(anchor, tensor)
+        if is_graph_output(self.graph, tensor):
+            return True
+        node, links = producer(tensor), restoration(tensor)
+        if links and all(map(takes_restoration, tensor.outputs)):
+            node = links[0]
+        if node is None or not is_widening(node):
+            return True
+        stored = node.inputs[0]
+        is_byte = byte_type(stored) is not None
+        return is_byte and is_op(anchor, *MATRIX) and not stores_bytes(anchor, stored)
 
     def _refuse_readers(self, tensor: gs.Tensor) -> None:
         """Say why the element-wise readers of a finished cluster stay outside."""
@@ -226,6 +236,29 @@ class Clusters:
                 self.refuse(reader, f"'{tensor.name}' is a graph output")
             elif len(tensor.outputs) > 1:
                 self.refuse(reader, f"'{tensor.name}' has {len(tensor.outputs)} readers")
+
+
+def takes_restoration(reader: gs.Node) -> bool:
+    """Whether ``reader`` computes element by element, so that it can restore the bytes that it reads."""
+    return is_elementwise(reader) and not is_op(reader, "Cast")
+
+
+def stores_bytes(anchor: gs.Node | None, tensor: gs.Tensor) -> bool:
+    """Whether a product's kernel stores bytes: where it multiplies some, or one that reads it does.
+
+    Others store floating point, as the fastest of their kernels do.
+    """
+    if byte_type(tensor) is None or anchor is None:
+        return False
+    return multiplies_bytes(anchor) or _is_multiplied(tensor)
+
+
+def _is_multiplied(tensor: gs.Tensor) -> bool:
+    """Whether a product of bytes reads ``tensor``, through views and a cast."""
+    made = [(reader, reader.outputs[0]) for reader in tensor.outputs if reader.outputs]
+    if any(is_op(each, "Cast") and any(map(multiplies_bytes, t.outputs)) for each, t in made):
+        return True
+    return any(is_op(each, *VIEWS) and _is_multiplied(t) for each, t in made)
 
 
 def count_operands(nodes: Sequence[gs.Node]) -> int:

@@ -9,6 +9,7 @@ epilogue, and the views reach the operator that reads them (attention scales its
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.byte_products import multiplies_bytes
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
 from wpk.graph_passes.core.query import dims, producer, same_dims, why_any_shared
@@ -62,6 +63,8 @@ def _views_read(node: gs.Node) -> list[gs.Node]:
 
 def _why_not(graph: gs.Graph, node: gs.Node, chain: list[gs.Node]) -> str | None:
     source = chain[0].inputs[0]
+    if any(map(multiplies_bytes, node.outputs[0].outputs)):
+        return f"'{source.name}' holds bytes, which a product takes as they lie"
     maker = producer(source)
     if maker is None or not (is_anchor(maker) or is_elementwise(maker)):
         return f"'{source.name}' is not made by an operator that {node.op} could join"

@@ -6,6 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
+from wpk.graph_passes.core.byte_products import multiplies_bytes
 from wpk.graph_passes.core.functions import is_call
 from wpk.graph_passes.core.kinds import MATRIX, POOLS, SOFTMAX, VIEWS, is_elementwise
 from wpk.graph_passes.core.query import dims, is_graph_output, is_op, producer, same_dims
@@ -34,7 +35,7 @@ def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], N
                 loud.add(id(node))
         if reason is not None:
             refuse(node, reason)
-        if reason is not None or is_op(node, *SENSITIVE):
+        if reason is not None or _is_wide(node):
             wide.add(id(node))
         elif _follows_loud(node, loud):
             loud.add(id(node))
@@ -63,6 +64,13 @@ def _makers_of_large_integers(graph: gs.Graph) -> set[int]:
 
 def _is_large_integer(node: gs.Node) -> bool:
     return is_op(node, "Cast") and node.outputs[0].dtype in _LARGE_INTEGERS
+
+
+def _is_wide(node: gs.Node) -> bool:
+    """Whether ``node`` computes in fp32 whatever the precision."""
+    if is_op(node, *SENSITIVE) or multiplies_bytes(node):
+        return True
+    return is_op(node, "Cast") and any(map(multiplies_bytes, node.outputs[0].outputs))
 
 
 def _touches_fp32(node: gs.Node) -> bool:

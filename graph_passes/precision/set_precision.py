@@ -10,7 +10,8 @@ stored). With fp16 and bf16 every node computes in 16 bits but
    nodes and movements after them, since such values must not pass through 16 bits;
 3. nodes without a form of that type at the graph's opset (bf16 raises the opset to 22 first);
 4. nodes whose numbers become integers of more than 8 bits, through element-wise nodes and movements, too;
-5. element-wise nodes that will be computed together with those: before a softmax, and after any
+5. products of bytes, whose sums are integers that 16 bits cannot hold;
+6. element-wise nodes that will be computed together with those: before a softmax, and after any
    sensitive node, so that no rounding happens within one kernel.
 
 Runs before fusion, which takes the casts into the operators on either side; graph inputs and outputs

@@ -3,7 +3,7 @@
 import pytest
 
 from wpk.checks.limits import BLIND, LIMITS, ErrorLimit, OutputDistance, allowed
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ def test_twice_what_rounding_in_memory_does_is_allowed(
     assert allowed(Precision.FP32, error) == expected
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_limits_are_those_of_the_precision_and_see(precision: Precision) -> None:
     assert allowed(precision, None) == LIMITS[precision]
     assert LIMITS[precision].median < BLIND.median

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from wpk.checks.limits import BLIND, LIMITS, ROUNDING_FACTOR, ErrorLimit, OutputDistance, allowed
 from wpk.checks.model_check import check_outputs, output_error
 from wpk.checks.scope import Tolerance
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.errors import LaunchError
 from wpk.plan.plan import Check, Outcome
 
@@ -131,14 +131,14 @@ def test_what_is_not_finite_must_be_the_same_unless_a_closer_look_knows_better(
     assert closer.asked == [("y", LIMITS[Precision.FP32])]
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_limits_of_a_precision_are_far_from_blind(precision: Precision) -> None:
     limit = LIMITS[precision]
     assert limit.median < BLIND.median / 3
     assert limit.worst < BLIND.worst / 2
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_what_rounding_alone_changes_widens_the_limits_by_its_factor(precision: Precision) -> None:
     factor, limit = ROUNDING_FACTOR, LIMITS[precision]
     wide = allowed(precision, OutputDistance(limit.median, limit.worst))

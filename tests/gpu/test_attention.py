@@ -13,7 +13,7 @@ from support.launches.early_kernels import Case, operands
 from support.problems.attentions import attention
 
 from wpk.device import CudaDevice
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.libraries.attention_reference import attend
 from wpk.problems import Attention
 from wpk.schedules.registry import TEMPLATE_OF
@@ -75,7 +75,7 @@ def result(bench: Bench, case: Case) -> Any:
 
 @pytest.mark.memcheck
 @pytest.mark.racecheck
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_schedules_agree_with_float64(cuda: CudaDevice, name: str, precision: Precision) -> None:
     cases = list(schedules(attention(precision=precision, **PROBLEMS[name])))
@@ -88,7 +88,7 @@ def test_schedules_agree_with_float64(cuda: CudaDevice, name: str, precision: Pr
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_schedules_repeat_themselves_and_what_they_take(
     cuda: CudaDevice, record: Callable[[str, object], None], name: str, precision: Precision

@@ -18,7 +18,7 @@ from subjects.core_operator import execute
 from support.plans.core_operators import NETWORKS, core_cases, core_operators, executed
 
 from wpk.device import CudaDevice
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 
 THREADS = 4
 """That execute an operator at the same time, each on memory of its own."""
@@ -38,7 +38,7 @@ def built_program() -> None:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 @pytest.mark.parametrize("network", NETWORKS)
 def test_cpp_gives_pythons_bits(
     hopper: CudaDevice,

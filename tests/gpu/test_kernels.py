@@ -14,7 +14,7 @@ from subjects import exported
 from support.networks import handwritten
 
 from wpk.cli.main import main
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import ASKED, DType, Precision
 from wpk.emulator import EmulatorProcess
 from wpk.execution import Device
 
@@ -31,7 +31,7 @@ that fall off (at most 2^-22 a step), and special functions differ by a few 2^-2
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 @pytest.mark.parametrize("network", list(handwritten.TEXTS))
 def test_kernels_agree_with_the_emulator(
     cuda: Device,
@@ -59,7 +59,7 @@ def test_kernels_agree_with_the_emulator(
 
 @pytest.mark.memcheck
 @pytest.mark.racecheck
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 @pytest.mark.parametrize("network", list(handwritten.TEXTS))
 def test_kernels_write_the_same_elements_every_time(
     cuda: Device,
@@ -77,7 +77,7 @@ def test_kernels_write_the_same_elements_every_time(
         assert written[0].any()
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 @pytest.mark.parametrize("network", list(handwritten.TEXTS))
 def test_split_reductions_repeat_bit_for_bit(
     cuda: Device,
@@ -95,7 +95,7 @@ def test_split_reductions_repeat_bit_for_bit(
         assert not different, f"{case}: {different} of {REPETITIONS} runs differ"
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_templates_that_split_are_among_the_cases(
     splits: Callable[..., set[str]], precision: Precision
 ) -> None:
@@ -149,7 +149,7 @@ def test_a_wrong_kernel_is_noticed() -> None:
         assert _error(bad, good, DType.FP32) > 1.0
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 @pytest.mark.parametrize("network", [n for n in exported.model_names() if "rnn" not in n])
 def test_networks_verify_on_the_gpu(
     cuda: Device,

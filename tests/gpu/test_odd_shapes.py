@@ -17,7 +17,7 @@ from support.problems import attentions
 
 from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.lowering.model import lower_model
 from wpk.problems import Problem
 from wpk.schedules.attention_mma import AttentionMmaSchedule
@@ -57,7 +57,7 @@ def _wanted(problem: Problem) -> Iterator[KernelOrder]:
                 yield KernelOrder(problem, Candidate(template.maker, schedule.parameters()))
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_no_right_schedule_is_called_wrong(
     precision: Precision, tmp_path: Path, record: Callable[[str, Any], None]
 ) -> None:

@@ -19,7 +19,7 @@ from support.problems.cudnn_problems import (
     with_scores,
 )
 
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import ASKED, DType, Precision
 from wpk.emulator import Emulator
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
@@ -93,7 +93,7 @@ def test_other_scores_are_steps_over_the_products() -> None:
 
 
 def test_only_strict_fp32_attention_is_strict() -> None:
-    for precision in Precision:
+    for precision in ASKED:
         strict = _one(attentions(precision)["scaled"]).strict
         assert strict == (precision is Precision.FP32)
 

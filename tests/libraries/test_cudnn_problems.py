@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from subjects.problems import convolution
 
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import ASKED, DType, Precision
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.libraries.cudnn_description import ConvolutionNode, GraphTensor
@@ -119,7 +119,7 @@ def test_a_factor_that_is_no_constant_keeps_its_strides() -> None:
 
 
 def test_only_strict_fp32_is_strict() -> None:
-    for precision in Precision:
+    for precision in ASKED:
         dtype = precision.storage
         problem = replace(
             CONVOLUTION, precision=precision, x=_image(8, 10, 9, dtype), epilogue=Epilogue()

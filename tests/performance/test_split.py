@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from subjects import problems
 
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Convolution, Matmul
@@ -36,14 +36,14 @@ def chosen_split(problem: Convolution | Matmul) -> int:
     return dict(best.schedule.parameters()).get("split", 1)
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_what_leaves_most_of_the_gpu_idle_is_split(precision: Precision) -> None:
     assert chosen_split(convolution(precision, 512, 7, 1)) > 1
     assert chosen_split(convolution(precision, 256, 14, 1)) > 1
     assert chosen_split(product(precision, 1, 1000, 4096)) > 1
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_what_fills_the_gpu_stays_whole(precision: Precision) -> None:
     assert chosen_split(convolution(precision, 64, 56, 32)) == 1
     assert chosen_split(product(precision, 8192, 4096, 1024)) == 1

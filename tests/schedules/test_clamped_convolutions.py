@@ -8,7 +8,7 @@ import pytest
 from subjects.problems import channels_last, convolution
 
 from wpk.build import load_nvrtc
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import ASKED, DType, Precision
 from wpk.problems import ClampedConvolution, Convolution, Tensor
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
@@ -53,7 +53,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_tensor_cores_agree_with_float64(
     case: str, precision: Precision, fast_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
@@ -85,7 +85,7 @@ WARPGROUPS: dict[str, tuple[dict[str, Any], WgmmaSchedule]] = {
 
 
 @pytest.mark.parametrize("case", WARPGROUPS)
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_warpgroups_agree_with_float64(
     case: str, precision: Precision, fast_execution: Any, check_convolution: Callable[..., None]
 ) -> None:

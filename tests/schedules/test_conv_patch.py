@@ -12,7 +12,7 @@ from support.machine_code.compiled_units import assert_compiles_as_modelled
 from support.problems.first_layers import CASES, channels_first, first_layer
 
 from wpk.build import load_nvrtc
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import ASKED, DType, Precision
 from wpk.errors import CompileError
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
@@ -174,7 +174,7 @@ def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None])
     assert_golden("schedules/conv_patch.cu", source.text)
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 @pytest.mark.parametrize("tiles", [1, 4])
 def test_the_usual_schedule_compiles_without_spills(precision: Precision, tiles: int) -> None:
     problem = replace(RESNET, precision=precision)
@@ -183,7 +183,7 @@ def test_the_usual_schedule_compiles_without_spills(precision: Precision, tiles:
 
 
 @pytest.mark.parametrize("n", [1, 32])
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_work_covers_the_problem(n: int, precision: Precision) -> None:
     problem = replace(RESNET, n=Extent(n), precision=precision)
     total, columns = TEMPLATE.space(problem, H200)

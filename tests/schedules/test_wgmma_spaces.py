@@ -12,7 +12,7 @@ from support.problems.network_layers import dense, resnet
 
 from wpk.build import count_tensor_core_instructions, load_nvrtc
 from wpk.dims import evaluate
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.errors import CompileError
 from wpk.execution import TensorMap
 from wpk.launch import EARLY_LAUNCH, CounterArgument, TensorMapArgument, WorkspaceArgument
@@ -131,7 +131,7 @@ def _compile(name: str, problem: Any, schedule: WgmmaSchedule) -> tuple[Any, flo
 
 
 @EACH
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_products_are_those_of_warpgroups(name: str, precision: Precision) -> None:
     problem = replace(PROBLEMS[name], precision=precision)
     tensor = "x" if name == "conv_wgmma" else "a"

@@ -6,7 +6,7 @@ import pytest
 
 from wpk.build.arch import check_arch
 from wpk.build.nvrtc import load_nvrtc
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.errors import TargetError
 from wpk.targets.driver_names import target_of_gpu
 from wpk.targets.limits import LIMITS
@@ -202,4 +202,4 @@ def test_fp32_runs_everywhere_and_everything_runs_on_ampere_and_later() -> None:
     for target in TARGETS:
         assert why_precision_unsupported(target, Precision.FP32) is None
         if target.capability >= (8, 0):
-            assert all(why_precision_unsupported(target, p) is None for p in Precision)
+            assert all(why_precision_unsupported(target, p) is None for p in ASKED)

@@ -15,6 +15,7 @@ import json
 from typing import TYPE_CHECKING
 
 from wpk.cli.say import say
+from wpk.dtypes import ASKED
 from wpk.errors import TargetError
 
 if TYPE_CHECKING:
@@ -97,11 +98,10 @@ def _shown(value: object) -> str:
 
 
 def _precisions(target: "Target") -> str:
-    from wpk.dtypes import Precision
     from wpk.targets import require_compilable, why_precision_unsupported
 
     try:
         require_compilable(target)
     except TargetError:
         return "(models only)"
-    return " ".join(p for p in Precision if why_precision_unsupported(target, p) is None)
+    return " ".join(p for p in ASKED if why_precision_unsupported(target, p) is None)

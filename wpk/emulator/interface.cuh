@@ -133,13 +133,17 @@ enum class MmaType : uint32
 {
     half,
     bfloat16,
-    tf32
+    tf32,
+    int8Int8, // bytes, of A and of B, whose sums are int32
+    int8Uint8,
+    uint8Int8,
+    uint8Uint8
 };
 struct MmaTileOperands
 {
-    float* accumulators; // [tilesM][tilesN][4]
-    const uint32* a;     // [tilesM][4]
-    const uint32* b;     // [tilesN][2]
+    void* accumulators; // [tilesM][tilesN][4], float or int32
+    const uint32* a;    // [tilesM][4]
+    const uint32* b;    // [tilesN][2]
     uint32 tilesM, tilesN;
     MmaType type;
 };

@@ -83,6 +83,23 @@ struct Selected<false, A, B>
 };
 } // namespace detail
 
+namespace detail
+{
+template <class T>
+struct Element
+{
+    using Type = T;
+};
+template <class T, int N>
+struct Element<T[N]> : Element<T>
+{
+};
+} // namespace detail
+
+// What an array of any rank consists of.
+template <class Array>
+using ElementOf = typename detail::Element<Array>::Type;
+
 // One of two types.
 template <bool Condition, class A, class B>
 using Select = typename detail::Selected<Condition, A, B>::Type;

@@ -68,8 +68,8 @@ WPK_DEVICE void giveBackCuts(float (&totals)[Count])
 }
 
 // The same of what mmaTile added up; other types keep what they have.
-template <class T, int TM, int TN>
-WPK_DEVICE void giveBackCuts(T, float (&acc)[TM][TN][4])
+template <class T, class Sum, int TM, int TN>
+WPK_DEVICE void giveBackCuts(T, Sum (&acc)[TM][TN][4])
 {
     if constexpr (isSame<T, SplitFp32>)
     {

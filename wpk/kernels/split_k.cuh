@@ -13,7 +13,7 @@ namespace wpk
 // Where parts meet; given only to kernels that split.
 struct Partials
 {
-    void* tiles = nullptr;    // fp32 sums: a tile of every block
+    void* tiles = nullptr;    // sums, fp32 or int32: a tile of every block
     void* counters = nullptr; // an int for every tile of the output, zero between launches
 };
 
@@ -33,19 +33,20 @@ struct SplitRange
     }
 
     // Adds the parts of all blocks of the tile. False in every block but the one whose `accumulators` (an array of
-    // floats of any rank) then hold the sum. `shared` is free for the block to use. With Others, the block has more
+    // floats or int32 of any rank) then hold the sum. `shared` is free for the block to use. With Others, the block has more
     // than Threads threads: those beyond call this too, and hold nothing.
     template <int Threads, bool Others = false, class Accumulators>
     WPK_DEVICE bool sum(Accumulators& accumulators, unsigned char* shared, const Partials& partials) const
     {
         if constexpr (Split > 1)
         {
-            constexpr int kCount = sizeof(Accumulators) / sizeof(float);
-            auto& values = reinterpret_cast<float(&)[kCount]>(accumulators);
+            using Value = ElementOf<Accumulators>;
+            constexpr int kCount = sizeof(Accumulators) / sizeof(Value);
+            auto& values = reinterpret_cast<Value(&)[kCount]>(accumulators);
             const int tile =
                 (outer * static_cast<int>(gridDim.y) + static_cast<int>(blockIdx.y)) * static_cast<int>(gridDim.x)
                 + static_cast<int>(blockIdx.x);
-            float* const parts = static_cast<float*>(partials.tiles) + tile * (int64(Split) * kCount * Threads);
+            Value* const parts = static_cast<Value*>(partials.tiles) + tile * (int64(Split) * kCount * Threads);
             const bool holds = !Others || threadIdx.x < Threads;
             if (holds)
                 write<Threads>(values, parts + part * (kCount * Threads));
@@ -65,27 +66,27 @@ private:
     template <int Count>
     static constexpr int width = minOf(Count, 4);
 
-    template <int Threads, int Count>
-    static WPK_DEVICE void write(const float (&values)[Count], float* to)
+    template <int Threads, class Value, int Count>
+    static WPK_DEVICE void write(const Value (&values)[Count], Value* to)
     {
         constexpr int V = width<Count>;
         static_assert(Count % V == 0, "accumulators are whole vectors");
         WPK_UNROLL
         for (int i = 0; i < Count; i += V)
         {
-            Vector<float, V> vector;
+            Vector<Value, V> vector;
             WPK_UNROLL
             for (int e = 0; e < V; ++e)
                 vector[e] = values[i + e];
-            store<float, V>(to + i * Threads + static_cast<int>(threadIdx.x) * V, vector);
+            store<Value, V>(to + i * Threads + static_cast<int>(threadIdx.x) * V, vector);
         }
     }
 
     // The first part, then the second, and so on: each thread what threads of its number wrote. Loads of kUnderWay
     // values go out together, of several parts or of a piece of one: fewer where accumulators or many threads leave
     // few registers.
-    template <int Threads, int Count>
-    static WPK_DEVICE void add(float (&values)[Count], const float* parts)
+    template <int Threads, class Value, int Count>
+    static WPK_DEVICE void add(Value (&values)[Count], const Value* parts)
     {
         constexpr int kUnderWay = minOf(Count <= 32 ? 64 : 32, kRegisters / Threads);
         constexpr int kAhead = minOf(Split, maxOf(1, kUnderWay / Count)), kPiece = minOf(Count, kUnderWay);
@@ -99,18 +100,18 @@ private:
         }
     }
 
-    template <int Threads, int Parts, int Piece, int Count>
-    static WPK_DEVICE void addPiece(float (&values)[Count], int piece, const float* parts, int begin)
+    template <int Threads, int Parts, int Piece, class Value, int Count>
+    static WPK_DEVICE void addPiece(Value (&values)[Count], int piece, const Value* parts, int begin)
     {
         constexpr int V = width<Count>;
-        Vector<float, V> loaded[Parts][Piece / V];
+        Vector<Value, V> loaded[Parts][Piece / V];
         WPK_UNROLL
         for (int p = 0; p < Parts; ++p)
         {
-            const float* const from = parts + minOf(begin + p, Split - 1) * (Count * Threads) + piece * Threads;
+            const Value* const from = parts + minOf(begin + p, Split - 1) * (Count * Threads) + piece * Threads;
             WPK_UNROLL
             for (int i = 0; i < Piece; i += V)
-                loaded[p][i / V] = loadFresh<float, V>(from + i * Threads + static_cast<int>(threadIdx.x) * V);
+                loaded[p][i / V] = loadFresh<Value, V>(from + i * Threads + static_cast<int>(threadIdx.x) * V);
         }
         WPK_UNROLL
         for (int p = 0; p < Parts; ++p)
@@ -118,7 +119,7 @@ private:
             WPK_UNROLL
             for (int i = 0; i < Piece; ++i)
             {
-                const float value = loaded[p][i / V][i % V];
+                const Value value = loaded[p][i / V][i % V];
                 if (begin + p == 0)
                     values[piece + i] = value;
                 else if (begin + p < Split)

@@ -21,6 +21,8 @@ template <class T, class Schedule, bool BIsDepthMajor>
 struct MmaShape
 {
     using Stored = typename MmaStored<T>::Type;
+    using StoredB = typename MmaStored<T>::TypeB; // of the same size
+    using Sum = typename MmaStored<T>::Sum;
     static constexpr int kElement = sizeof(Stored);
     static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
     static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, stages = Schedule::stages;
@@ -160,7 +162,7 @@ WPK_DEVICE void keepStep(uint32 (&fragments)[Tiles][4], const Limits& limits, in
 // acc += A * B over the tiles at `stage`; the fragments of a step are loaded during the step before. The first one is
 // `firstStep` of the reduction, which says whose channels' limits hold.
 template <class T, class Shape, class Fragments, class Limits>
-WPK_DEVICE void multiplyStage(float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
+WPK_DEVICE void multiplyStage(typename Shape::Sum (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
     SharedAddress stage, const Limits& limits, int firstStep)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
@@ -183,8 +185,8 @@ WPK_DEVICE void multiplyStage(float (&acc)[Shape::tilesM][Shape::tilesN][4], con
 // B. Behind it what earlier kernels touch may be touched. `limits` keep A; the first tile's first mma step is
 // `firstStep`.
 template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB, class Limits = NoLimits>
-WPK_DEVICE void multiplyTiles(float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, LoaderA& loaderA,
-    LoaderB& loaderB, int steps, const Limits& limits = Limits(), int firstStep = 0)
+WPK_DEVICE void multiplyTiles(typename Shape::Sum (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared,
+    LoaderA& loaderA, LoaderB& loaderB, int steps, const Limits& limits = Limits(), int firstStep = 0)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     const Fragments fragments;

@@ -145,6 +145,10 @@ WPK_DEVICE void multiplyPositions(float (&acc)[Shape::threadM][Shape::threadN], 
     }
 }
 
+// The type of the sums of products of elements that lie in memory as A and B: those of bytes are exact.
+template <class A, class B>
+using SimtSum = Select<sizeof(A) == 1 && sizeof(B) == 1, int32, float>;
+
 // acc += A * B over the tiles at `stage`.
 template <class Shape>
 WPK_DEVICE void multiplyTile(
@@ -166,11 +170,28 @@ WPK_DEVICE void multiplyTile(
     }
 }
 
+// The same of products of bytes: those of one tile are integers that fp32 holds.
+template <class Shape>
+WPK_DEVICE void multiplyTile(
+    int32 (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread, const unsigned char* stage)
+{
+    static_assert(Shape::blockK * 255 * 255 < 1 << 24, "fp32 holds the sums of a tile");
+    float sums[Shape::threadM][Shape::threadN] = {};
+    multiplyTile<Shape>(sums, thread, stage);
+    WPK_UNROLL
+    for (int i = 0; i < Shape::threadM; ++i)
+    {
+        WPK_UNROLL
+        for (int j = 0; j < Shape::threadN; ++j)
+            acc[i][j] += static_cast<int32>(sums[i][j]);
+    }
+}
+
 // Multiplies all `steps` (at least one) tiles. With prefetch the next tile is on its way during the
 // computation, in registers, and goes to the other of two stages. Launched early, the kernel asks for the first tile
 // of a constant B before the kernels in front have ended, and lets the next one begin when all tiles have come.
-template <class Shape, bool ConstantB, class LoaderA, class LoaderB>
-WPK_DEVICE void multiplySimtTiles(float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
+template <class Shape, bool ConstantB, class Sum, class LoaderA, class LoaderB>
+WPK_DEVICE void multiplySimtTiles(Sum (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
     unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
 {
     const auto fetch = [&]
@@ -219,8 +240,8 @@ WPK_DEVICE void multiplySimtTiles(float (&acc)[Shape::threadM][Shape::threadN], 
 }
 
 // Writes the thread's accumulators to its part of the block's window.
-template <class Problem, class Shape, class Rows>
-WPK_DEVICE void storeSimtTile(const float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
+template <class Problem, class Shape, class Sum, class Rows>
+WPK_DEVICE void storeSimtTile(const Sum (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
     const OutputWindow<Rows>& window)
 {
     constexpr int V = Shape::runN;
@@ -243,7 +264,7 @@ WPK_DEVICE void storeSimtTile(const float (&acc)[Shape::threadM][Shape::threadN]
             float values[V];
             WPK_UNROLL
             for (int e = 0; e < V; ++e)
-                values[e] = acc[i][j + e];
+                values[e] = toFloat(acc[i][j + e]);
             if (row < window.rowEnd)
                 columns.store(row, values, fetched[i]);
         }

@@ -94,10 +94,11 @@ WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& wind
     }
 }
 
-// Writes a block's accumulators to its window. InLoop as in EpilogueColumns.
-template <class Problem, class Shape, bool InLoop = false, class Rows>
+// Writes a block's accumulators to its window; what happens to them is computed in float, to which sums of bytes are
+// rounded first. InLoop as in EpilogueColumns.
+template <class Problem, class Shape, bool InLoop = false, class Sum, class Rows>
 WPK_DEVICE void storeTiles(
-    const float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const OutputWindow<Rows>& window)
+    const Sum (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const OutputWindow<Rows>& window)
 {
     constexpr int kStride = Shape::stagingStride;
     const int lane = laneIndex();
@@ -114,8 +115,8 @@ WPK_DEVICE void storeTiles(
         for (int j = 0; j < Shape::tilesN; ++j)
         {
             float* const at = own + stagedColumn<Shape, V>(j * 8);
-            store<float, 2>(at, {acc[i][j][0], acc[i][j][1]});
-            store<float, 2>(at + 8 * kStride, {acc[i][j][2], acc[i][j][3]});
+            store<float, 2>(at, {toFloat(acc[i][j][0]), toFloat(acc[i][j][1])});
+            store<float, 2>(at + 8 * kStride, {toFloat(acc[i][j][2]), toFloat(acc[i][j][3])});
         }
         __syncwarp();
         storeStaged<Problem, Shape, InLoop>(staging, ofWarp.from(i * 16, 0));

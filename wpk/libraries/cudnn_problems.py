@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from wpk.dtypes import Precision
 from wpk.libraries.cudnn_attention import ATTENTION
 from wpk.libraries.cudnn_convolution import CONVOLUTION
 from wpk.libraries.cudnn_description import Description, Translation
@@ -54,6 +55,8 @@ def why_not(problem: Problem) -> str | None:
     free = next((each.free for each in problem.extents if each.free is not None), None)
     if free is not None:
         return f"its size {free} is free, and cuDNN's plans are made for one size"
+    if problem.matrix_precision is Precision.INT8:
+        return "products of bytes: cuDNN is asked for floating point only"
     return _TRANSLATIONS[kind].why_not(problem) or _why_not_output(problem.y)
 
 

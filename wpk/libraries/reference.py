@@ -83,6 +83,8 @@ def worst_error(result: Array, case: RandomCase) -> float:
 
 def _error(precision: Precision, terms: int, factors: Sequence[Tensor]) -> float:
     """Error of a sum in units of the sum of its products' magnitudes, whose factors lie in memory so."""
+    if precision is Precision.INT8:
+        return _U  # the sum is exact, and rounded to fp32 once
     narrow = precision.storage is not DType.FP32
     exact = narrow and all(each.dtype is precision.storage for each in factors)
     multiply = 0.0 if exact else precision.multiply_roundoff
@@ -208,9 +210,12 @@ def _finish(
 
 
 def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, terms: int = 1) -> Array:
-    """Normal values, such that as many terms of them are summed to the order of one."""
+    """Normal values, such that as many terms of them are summed to the order of one; of bytes any."""
     if dtype is DType.BOOL:
         return rng.random(shape) < 0.5
+    if dtype.is_byte:
+        limits = np.iinfo(dtype.numpy)
+        return rng.integers(limits.min, limits.max, shape, dtype.numpy, endpoint=True)
     return (rng.standard_normal(shape) / sqrt(terms)).astype(dtype.numpy)
 
 

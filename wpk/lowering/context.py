@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.dtypes import DType, Precision, from_numpy
+from wpk.dtypes import MOST_BYTE_PRODUCTS, DType, Precision, from_numpy, holds_bytes
 from wpk.extent import Extent
 from wpk.lowering.free_axis import is_free
 from wpk.lowering.refusal import RefusedError
@@ -62,6 +62,37 @@ class Context:
         if dtype in (DType.FP16, DType.BF16):
             return Precision(dtype.value)
         raise RefusedError(f"products of {dtype.value} tensors")
+
+    def product_precision(self, first: View, second: View, terms: int) -> Precision:
+        """Return the precision of a product of what lies in memory so.
+
+        Args:
+            first: The operand that has the rows, or the pixels.
+            second: Weights, or the other operand.
+            terms: Products summed for an element of the output.
+
+        Raises:
+            RefusedError: The operands are of different types, or of one that is not multiplied.
+        """
+        weights = self.values(second)
+        if first.dtype.is_byte and terms <= MOST_BYTE_PRODUCTS:
+            constant = weights is not None and holds_bytes(weights)
+            if constant or second.dtype.is_byte:
+                return Precision.INT8
+        types = {first.dtype, second.dtype} if weights is None else {second.dtype}
+        # Others hold bytes exactly; one may lie in fp32 behind a Cast to the other's.
+        narrow = {each for each in types if not each.is_byte} - {DType.FP32} or {DType.FP32}
+        if len(narrow) > 1:
+            raise RefusedError(f"a product of {first.dtype.value} and {second.dtype.value} tensors")
+        return self.compute_precision(narrow.pop())
+
+    def stored(self, constant: View, precision: Precision) -> View:
+        """Return a constant factor as a product of this precision has it in memory: bytes as such."""
+        if precision is not Precision.INT8 or constant.dtype is DType.INT8:
+            return constant
+        values = self.values(constant)
+        assert values is not None
+        return self.added(f"{constant.source}:int8", values.astype(np.int8))
 
     def added(self, name: str, values: NDArray[Any]) -> View:
         """Register a constant under a name that nothing else has; return a view of all of it."""

@@ -25,7 +25,7 @@ from wpk.problems.odd_sizes import (
 )
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.phrases import area, batch_words, by, sentence, step_words
-from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic
+from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic, no_bytes
 from wpk.problems.resized_layout import resized
 
 _FEW_CHANNELS = 4
@@ -162,6 +162,7 @@ class Convolution(Problem):
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""
+        yield from no_bytes(self.precision, x=self.x)
         for field, channels in (("c", self.c), ("k", self.k)):
             if channels % self.groups:
                 yield field, f"{channels} in {self.groups} groups"

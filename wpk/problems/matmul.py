@@ -22,7 +22,7 @@ from wpk.problems.odd_sizes import (
 )
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.phrases import extent_words, sentence, times_words
-from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic
+from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic, no_bytes
 from wpk.problems.resized_layout import resized
 from wpk.problems.signs import TIMES
 
@@ -115,6 +115,10 @@ class Matmul(Problem):
     def expressions(self) -> Iterator[FieldExpression]:
         """See `Problem.expressions`."""
         yield FieldExpression.of_epilogue(self.epilogue)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """See `Problem.contradictions`."""
+        yield from no_bytes(self.precision, a=self.a, b=self.b)
 
     def _siblings(self) -> Iterator["Matmul | None"]:
         y_like = (self.y, *self.epilogue.operands)

@@ -176,6 +176,13 @@ def does_not_lead(field: str, shape: tuple[int, ...], leading: Extent) -> Iterat
         yield field, f"{shape} does not begin with the leading extent {leading.value}"
 
 
+def no_bytes(precision: Precision, **factors: Tensor) -> Iterator[tuple[str, str]]:
+    """The contradictions of factors that lie in memory as something else than a product of bytes multiplies."""
+    for field, tensor in factors.items():
+        if precision is Precision.INT8 and not tensor.dtype.is_byte:
+            yield field, f"{tensor.dtype.value} in a product of bytes"
+
+
 def counted_axes(name: str, sizes: tuple[int, ...], most: int) -> dict[str, float]:
     """Features of axes, the last one's number first; those that a problem has not are 1."""
     padded = (1,) * (most - len(sizes)) + sizes

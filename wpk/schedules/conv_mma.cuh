@@ -26,13 +26,14 @@ WPK_DEVICE void convMma(
     using T = typename Problem::Multiply;
     using Shape = MmaShape<T, Schedule, false>;
     using Stored = typename Shape::Stored;
+    using StoredB = typename Shape::StoredB;
     using Pixels = PixelSource<Problem>;
     using CopiesA = AsyncLoader<Pixels, Shape::blockM, Shape::rowBytesA, Shape::threads,
         Problem::x_vector * sizeof(typename Problem::X)>;
     using GathersA = GatherLoader<Pixels, MmaSink<Stored, Shape::rowBytesA>, Shape::blockM, Shape::blockK,
         Shape::threads, Problem::x_vector, Problem::x_vector == 1>;
     using LoaderA = Select<convCopiesInput<Problem>, CopiesA, GathersA>;
-    using Filters = MatrixSource<Stored, Problem::depth, 1, Problem::depth>;
+    using Filters = MatrixSource<StoredB, Problem::depth, 1, Problem::depth>;
     using LoaderB = AsyncLoader<Filters, Shape::blockN, Shape::rowBytesB, Shape::threads, 16>;
     static_assert(Problem::depth * Shape::kElement % 16 == 0, "packed filters are whole chunks");
     constexpr bool kRoundA = isSame<T, Tf32>; // filters are packed rounded
@@ -48,12 +49,12 @@ WPK_DEVICE void convMma(
     const int rows = n * (Problem::p * Problem::q);
     const typename Problem::X* const input =
         static_cast<const typename Problem::X*>(inputs.at[0]) + group * (Problem::c * Problem::x_c);
-    const Stored* const filters =
-        static_cast<const Stored*>(inputs.at[1]) + static_cast<int64>(group) * Problem::k * Problem::depth;
+    const StoredB* const filters =
+        static_cast<const StoredB*>(inputs.at[1]) + static_cast<int64>(group) * Problem::k * Problem::depth;
     LoaderA loaderA({input, rows}, firstRow, range.first * Shape::blockK);
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
-    float acc[Shape::tilesM][Shape::tilesN][4] = {};
+    typename Shape::Sum acc[Shape::tilesM][Shape::tilesN][4] = {};
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     multiplyTiles<T, Shape, Fragments, true>(
         acc, shared, loaderA, loaderB, range.count, inputLimits<Problem>(inputs), range.first * kSteps);

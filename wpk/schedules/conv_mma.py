@@ -13,8 +13,8 @@ from wpk.problems import Convolution
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
-from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaSchedule, MmaTiles
-from wpk.schedules.unit import Members, Type
+from wpk.schedules.mma_tiles import MmaSchedule, MmaTiles, multiplied_as, multiply_type
+from wpk.schedules.unit import Members
 from wpk.targets import Target
 
 _FILTER_COPY_BYTES = 16
@@ -42,7 +42,8 @@ class ConvMmaTemplate(MatrixTemplate[Convolution, MmaSchedule]):
         return self._view(problem).packing + suffix
 
     def _members(self, problem: Convolution) -> Members:
-        return {"Multiply": Type(MULTIPLY_TYPES[problem.precision])}
+        precision = problem.precision
+        return {"Multiply": multiply_type(precision, problem.x.dtype, precision.storage)}
 
     def _view(self, problem: Convolution) -> ConvolutionView:
         vector = input_vector(problem, mma_tiles.most_together(problem.precision))
@@ -51,7 +52,7 @@ class ConvMmaTemplate(MatrixTemplate[Convolution, MmaSchedule]):
     def _tiles(self, problem: Convolution) -> MmaTiles:
         """How the operands reach shared memory: mirrors convCopiesInput of the header."""
         copy_bytes = self._view(problem).vector * problem.x.dtype.bytes
-        copied = problem.x.dtype is problem.precision.storage and copy_bytes >= 4
+        copied = multiplied_as(problem.x.dtype, problem.precision) and copy_bytes >= 4
         return MmaTiles(
             precision=problem.precision,
             copy_bytes_a=copy_bytes if copied else 0,

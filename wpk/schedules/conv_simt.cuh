@@ -44,7 +44,7 @@ WPK_DEVICE void convSimt(
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     const SimtThread<Shape> thread;
-    float acc[Shape::threadM][Shape::threadN] = {};
+    SimtSum<X, W> acc[Shape::threadM][Shape::threadN] = {};
     multiplySimtTiles<Shape, true>(acc, thread, shared, loaderA, loaderB, range.count);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;

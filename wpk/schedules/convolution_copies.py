@@ -19,7 +19,7 @@ _CUT_BY_THE_UNIT = {Precision.TF32: "_tf32", Precision.FP32: "_nearest"}
 
 def why_not(problem: Convolution, target: Target) -> str | None:
     """Say why warpgroups cannot multiply what tensor copies bring of this problem; None if they can."""
-    if (reason := why_no_warpgroups(target)) is not None:
+    if (reason := why_no_warpgroups(problem.precision, target)) is not None:
         return reason
     if problem.groups > 1:
         return f"{problem.groups} groups: a tile would have the channels of several"

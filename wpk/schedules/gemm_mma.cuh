@@ -47,8 +47,9 @@ WPK_DEVICE void gemmMma(
     using A = typename Problem::A;
     using B = typename Problem::B;
     using Stored = typename MmaStored<T>::Type;
+    using StoredB = typename MmaStored<T>::TypeB;
     constexpr Loading kLoadingA = canCopy<Stored, A, Problem::a_vector> ? Loading::copied : Loading::gathered;
-    constexpr Loading kLoadingB = loadingOf<Stored, B, Problem::b_vector, Problem::b_vector_across>;
+    constexpr Loading kLoadingB = loadingOf<StoredB, B, Problem::b_vector, Problem::b_vector_across>;
     constexpr bool kAcross = kLoadingB == Loading::copiedAcross;
     using Shape = MmaShape<T, Schedule, kAcross>;
     // b_depth is k, or the length of a packed column, whose end is zeros.
@@ -57,7 +58,7 @@ WPK_DEVICE void gemmMma(
     using AcrossB = MatrixSource<B, Problem::b_k, Problem::b_n, Problem::n>;
     using LoaderA = OperandLoader<kLoadingA, SourceA, SourceA, Stored, Shape::blockM, Shape::blockK, Shape::threads,
         Problem::a_vector, 1>;
-    using LoaderB = OperandLoader<kLoadingB, SourceB, AcrossB, Stored, Shape::blockN, Shape::blockK, Shape::threads,
+    using LoaderB = OperandLoader<kLoadingB, SourceB, AcrossB, StoredB, Shape::blockN, Shape::blockK, Shape::threads,
         Problem::b_vector, Problem::b_vector_across>;
     constexpr bool kRound = isSame<T, Tf32>;
     using Fragments =
@@ -71,7 +72,7 @@ WPK_DEVICE void gemmMma(
     LoaderA loaderA({block.a, block.m}, block.firstRow, firstDepth);
     LoaderB loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
 
-    float acc[Shape::tilesM][Shape::tilesN][4] = {};
+    typename Shape::Sum acc[Shape::tilesM][Shape::tilesN][4] = {};
     multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count); // @constant_b
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;

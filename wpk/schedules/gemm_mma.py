@@ -6,8 +6,8 @@ from wpk.problems import Matmul
 from wpk.schedules import mma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
-from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaSchedule, MmaTiles
-from wpk.schedules.unit import Members, Type
+from wpk.schedules.mma_tiles import MmaSchedule, MmaTiles, multiplied_as, multiply_type
+from wpk.schedules.unit import Members
 from wpk.targets import Target
 
 _MIN_COPY_BYTES = 4
@@ -35,7 +35,9 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
 
     def _members(self, problem: Matmul) -> Members:
         return {
-            "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+            "Multiply": multiply_type(
+                problem.precision, problem.a.dtype, self._view(problem).b_dtype
+            ),
             "b_vector_across": self._view(problem).b_vector_across,
         }
 
@@ -44,16 +46,17 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
 
     def _tiles(self, problem: Matmul) -> MmaTiles:
         """How the operands reach shared memory: mirrors Loading of the header."""
-        view, stored = self._view(problem), problem.precision.storage
+        view, precision = self._view(problem), problem.precision
+        stored = precision.storage
         a_bytes = view.a_vector * problem.a.dtype.bytes
-        a_copied = problem.a.dtype is stored and a_bytes >= _MIN_COPY_BYTES
+        a_copied = multiplied_as(problem.a.dtype, precision) and a_bytes >= _MIN_COPY_BYTES
         b_bytes = view.b_vector * view.b_dtype.bytes
         across_bytes = view.b_vector_across * view.b_dtype.bytes
-        b_same = view.b_dtype is stored
+        b_same = multiplied_as(view.b_dtype, precision)
         b_copied = b_same and b_bytes >= _MIN_COPY_BYTES
         b_across = not b_copied and b_same and stored.bytes == 2 and across_bytes >= _MIN_COPY_BYTES
         return MmaTiles(
-            precision=problem.precision,
+            precision=precision,
             copy_bytes_a=a_bytes if a_copied else 0,
             copy_bytes_b=b_bytes if b_copied else 0,
             gathered_bytes_a=problem.a.dtype.bytes,

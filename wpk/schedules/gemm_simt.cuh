@@ -1,5 +1,5 @@
 // Matrix product in fp32 on the ordinary cores, with batch and broadcasting; tensors of any floating
-// type, products and sums in fp32.
+// type, products and sums in fp32. Sums of products of bytes are exact.
 //
 // The grid is MatrixBlock's. Problem and Schedule are named by gemm_simt.py.
 #pragma once
@@ -37,7 +37,7 @@ WPK_DEVICE void gemmSimt(
     LoaderB loaderB({block.b, Problem::n}, block.firstColumn, firstDepth);
 
     const SimtThread<Shape> thread;
-    float acc[Shape::threadM][Shape::threadN] = {};
+    SimtSum<A, B> acc[Shape::threadM][Shape::threadN] = {};
     multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count); // @constant_b
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;

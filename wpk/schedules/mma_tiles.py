@@ -13,6 +13,7 @@ from wpk.schedules.matrix_template import TileSchedule
 from wpk.schedules.matrix_tiles import TileCosts, up_to
 from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.split import split_axis, sum_registers
+from wpk.schedules.unit import Type
 from wpk.targets import Target
 
 _WARP = 32
@@ -31,7 +32,15 @@ MULTIPLY_TYPES = {
     Precision.BF16: "wpk::Bfloat16",
     Precision.TF32: "wpk::Tf32",
 }
-"""The C++ type that names the multiplication."""
+"""The C++ type that names the multiplication of floating point."""
+
+
+def multiply_type(precision: Precision, a: DType, b: DType) -> Type:
+    """Return the C++ type that names the multiplication of operands that lie in memory so."""
+    if precision is Precision.INT8:
+        return Type(f"wpk::Bytes<{a.c_name}, {b.c_name}>")
+    return Type(MULTIPLY_TYPES[precision])
+
 
 _GROUP_BYTES = 16
 
@@ -39,6 +48,11 @@ _GROUP_BYTES = 16
 def most_together(precision: Precision) -> int:
     """Return the elements that a thread puts into a tile at once: what it gathers together may not be more."""
     return _GROUP_BYTES // precision.storage.bytes
+
+
+def multiplied_as(dtype: DType, precision: Precision) -> bool:
+    """Whether operands of this type are multiplied as they lie in memory: bytes with or without sign."""
+    return dtype.is_byte if precision is Precision.INT8 else dtype is precision.storage
 
 
 @dataclass(frozen=True)
@@ -250,6 +264,8 @@ def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
         return f"three products of tf32 take longer on {target.name} than one of the ordinary cores"
     if not target.has_async_copy:
         return f"{target.name} has no asynchronous copies (sm_80 and later have)"
+    if precision is Precision.INT8 and not dtype.is_byte:
+        return f"an operand is {dtype.value}; products of bytes take bytes"
     if not dtype.multiplies:
         return f"an operand is {dtype.value}; products take floating point and bytes"
     return None

@@ -237,7 +237,7 @@ _NK = Packing(_pack_nk, _unpack_nk, lambda problem, size: (problem.n, matrix_row
 _PATCH = Packing(_pack_patch, _unpack_patch, _patch_shape)
 
 PACKINGS: dict[str, Packing] = {
-    **{f"krsc_pad{vector}": _krsc(vector) for vector in (1, 2, 4, 8)},
+    **{f"krsc_pad{vector}": _krsc(vector) for vector in (1, 2, 4, 8, 16)},
     **{f"krsc_pad{vector}_tf32": _rounded(_krsc(vector)) for vector in (1, 2, 4)},
     **{f"krsc_pad{vector}_nearest": _nearest(_krsc(vector)) for vector in (1, 4)},
     "depthwise_rsk": Packing(_pack_depthwise, _unpack_depthwise, _depthwise_shape),

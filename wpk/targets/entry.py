@@ -59,8 +59,13 @@ def gpu(arch: str, datasheet: str, sources: dict[str, str], **facts: Any) -> Tar
 
 
 def peaks(
-    *, fp16: float, bf16: float | None = None, tf32: float | None = None
+    *, fp16: float, bf16: float | None = None, tf32: float | None = None, int8: float | None = None
 ) -> tuple[tuple[Precision, float], ...]:
-    """Dense peaks of the tensor cores, accumulation in fp32; None where they lack the precision."""
-    given = ((Precision.TF32, tf32), (Precision.FP16, fp16), (Precision.BF16, bf16))
+    """Dense peaks of the tensor cores, sums in fp32 (of int8 in int32); None where they lack the precision."""
+    given = (
+        (Precision.TF32, tf32),
+        (Precision.FP16, fp16),
+        (Precision.BF16, bf16),
+        (Precision.INT8, int8),
+    )
     return tuple((precision, peak) for precision, peak in given if peak is not None)

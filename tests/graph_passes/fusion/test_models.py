@@ -8,7 +8,7 @@ import onnx_graphsurgeon as gs
 import pytest
 from subjects import exported
 
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.graph_passes import pass_groups, run_passes
 from wpk.graph_passes.core.functions import calls
 from wpk.graph_passes.core.kinds import ANCHORS, VIEWS, WITH_PROLOGUE, is_elementwise
@@ -85,7 +85,7 @@ def _stage(node: gs.Node, latest: str, anchored: bool) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 @pytest.mark.parametrize("name", BUDGETS)
 def test_a_real_network_keeps_its_budget_and_the_grammar(name, precision):
     graph = rewritten(refilled(name), precision)

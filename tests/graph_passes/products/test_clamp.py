@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 
 H = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -54,7 +54,7 @@ def test_channels_that_hardly_depend_on_their_input(prove, value):
     assert not np.isnan(proof.node("Conv").inputs[2].values).any()
 
 
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", list(ASKED))
 def test_channels_under_their_limit_give_nothing(load, export, run_model, precision):
     """Whatever weights and limits are rounded to, as the offsets are sums of the rounded ones."""
     text = _text("m = Mul(c, ss)  a = Add(m, tt)  r = Relu(a)  y = Conv(r, w, b)")

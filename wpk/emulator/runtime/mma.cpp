@@ -1,4 +1,5 @@
 // mmaTile: the fragments of all lanes are gathered into plain matrices, multiplied, and scattered back.
+#include "byte_product.h"
 #include "tile_product.h"
 
 namespace wpk::emulator
@@ -51,7 +52,7 @@ void multiply(Warp& warp)
         auto& operands = *static_cast<MmaTileOperands*>(warp.fibers[lane].operands);
         a[lane] = operands.a;
         b[lane] = operands.b;
-        accumulators[lane] = operands.accumulators;
+        accumulators[lane] = static_cast<float*>(operands.accumulators);
     }
     Worker& self = *worker;
     for (uint32 i = 0; i < shape.tilesM; ++i)
@@ -100,6 +101,14 @@ void runMmaTile(Warp& warp, uint32 mask)
         return multiply<MmaType::bfloat16>(warp);
     case MmaType::tf32:
         return multiply<MmaType::tf32>(warp);
+    case MmaType::int8Int8:
+        return multiplyBytes<std::int8_t, std::int8_t>(warp);
+    case MmaType::int8Uint8:
+        return multiplyBytes<std::int8_t, std::uint8_t>(warp);
+    case MmaType::uint8Int8:
+        return multiplyBytes<std::uint8_t, std::int8_t>(warp);
+    case MmaType::uint8Uint8:
+        return multiplyBytes<std::uint8_t, std::uint8_t>(warp);
     }
 }
 

@@ -187,8 +187,17 @@ struct Worker
     size_t stackCount = 0;
     std::vector<char*> sharedEnds; // of the shared memory of each block
     char* staticShared = nullptr;
-    alignas(64) float a[16][16][16]; // operands of a tile product, widened to float
-    alignas(64) float b[32][16][16];
+    // Operands of a tile product, widened: to float, or of bytes to int16, whose neighbours lie along k.
+    union
+    {
+        alignas(64) float a[16][16][16];
+        std::int16_t bytesA[16][16][32];
+    };
+    union
+    {
+        alignas(64) float b[32][16][16];
+        std::int16_t bytesB[64][8][32];
+    };
     alignas(64) char signalStack[64 * 1024];    // of the signal handler
     alignas(64) char emergencyStack[16 * 1024]; // for the report of a fault
 

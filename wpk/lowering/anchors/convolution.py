@@ -1,9 +1,11 @@
 """Conv and ConvTranspose."""
 
 from collections.abc import Sequence
+from math import prod
 
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import Precision
 from wpk.lowering.anchors.base import (
     AnchorRule,
     AnchorShape,
@@ -51,8 +53,9 @@ class ConvolutionRule(AnchorRule):
         transposed = anchor.node.op == "ConvTranspose"
         if transposed:
             window = _transposed_window(anchor.node, window, x.shape[2:], y.shape[2:])
+        precision = _precision(anchor, x, constant, limits, context)
         problem = Convolution(
-            precision=context.compute_precision(weight.dtype),
+            precision=precision,
             n=x.leading,
             c=x.shape[1],
             h=x.shape[2],
@@ -70,8 +73,19 @@ class ConvolutionRule(AnchorRule):
             y=y.tensor(),
             epilogue=epilogue_of(result, y, operands),
         )
-        inputs = (x, _plane_weight(context, constant), *operands, *limits)
+        constant = context.stored(_plane_weight(context, constant), precision)
+        inputs = (x, constant, *operands, *limits)
         return LoweredProblem(clamped(problem, limits), inputs)
+
+
+def _precision(
+    anchor: Anchor, x: View, weight: View, limits: Sequence[View], context: Context
+) -> Precision:
+    """Of the products: of bytes, where these are multiplied as they lie in memory."""
+    terms, groups = prod(weight.shape[1:]), int(anchor.attributes.get("group", 1))
+    if limits or anchor.node.op != "Conv" or weight.shape[1] == 1 < groups:
+        return context.compute_precision(weight.dtype)
+    return context.product_precision(x, weight, terms)
 
 
 def _plane_weight(context: Context, weight: View) -> View:

@@ -6,7 +6,6 @@ from math import prod
 
 import onnx_graphsurgeon as gs
 
-from wpk.dtypes import DType
 from wpk.expression import Acc, Scalar, apply
 from wpk.extent import Extent
 from wpk.lowering.anchors.base import (
@@ -51,8 +50,8 @@ class MatmulRule(AnchorRule):
         constant = None
         if all(s == 0 or n == 1 for n, s in zip(b.shape[:-2], b.strides[:-2], strict=True)):
             constant = context.constant(_matrix(b))
-        b = b if constant is None else constant
-        precision = context.compute_precision(b.dtype if constant is not None else _common(a, b))
+        precision = context.product_precision(a, b if constant is None else constant, a.shape[-1])
+        b = b if constant is None else context.stored(constant, precision)
         problem = Matmul(
             precision=precision,
             batch=(Extent(1), 1) if flat is not None else (y.leading, y.shape[1]),
@@ -78,15 +77,6 @@ def _operands(node: gs.Node, inputs: Inputs) -> tuple[View, View]:
         a = a.transposed((1, 0)) if node.attrs.get("transA", 0) else a
         b = b.transposed((1, 0)) if node.attrs.get("transB", 0) else b
     return a, b
-
-
-def _common(a: View, b: View) -> DType:
-    """The type that two operands have in their product: one may lie in fp32 behind a Cast to the other's."""
-    if a.dtype is b.dtype or b.dtype is DType.FP32:
-        return a.dtype
-    if a.dtype is DType.FP32:
-        return b.dtype
-    raise RefusedError(f"a product of {a.dtype.value} and {b.dtype.value} tensors")
 
 
 def _gemm_terms(result: Computation, anchor: Anchor) -> Computation:

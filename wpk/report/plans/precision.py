@@ -21,6 +21,7 @@ class PrecisionFacts:
         on_ordinary_cores: Matrix-like operators whose cubins hold none.
         depthwise: How many of those are depthwise, with one product for each channel and tap.
         by_library: Matrix-like operators that a library computes, with cores of its choice.
+        of_bytes: How many matrix-like operators multiply integers of 8 bits.
     """
 
     asked: str
@@ -30,6 +31,7 @@ class PrecisionFacts:
     on_ordinary_cores: tuple[str, ...]
     depthwise: int
     by_library: tuple[str, ...]
+    of_bytes: int
 
 
 def precision_of(plan: Plan) -> PrecisionFacts:
@@ -49,6 +51,7 @@ def precision_of(plan: Plan) -> PrecisionFacts:
         on_ordinary_cores=tuple(each.operator.name for each in ordinary),
         depthwise=sum(each.operator.problem.family is Family.DEPTHWISE for each in ordinary),
         by_library=tuple(each.operator.name for each in matrix if not each.launches),
+        of_bytes=sum(s.operator.problem.matrix_precision is Precision.INT8 for s in matrix),
     )
 
 
@@ -70,11 +73,16 @@ def precision_sentences(precision: PrecisionFacts) -> list[str]:
             f"{len(precision.on_tensor_cores)} of {matrix} convolutions and matrix products run on "
             f"the tensor cores ({kinds}); the instructions were counted in the machine code."
         )
-        if precision.asked == Precision.FP32.value:
+        if precision.asked == Precision.FP32.value and precision.of_bytes < matrix:
             sentences.append(
                 "There each product of fp32 is three of tf32, of operands split in two: errors are of "
                 "fp32's size."
             )
+    if precision.of_bytes:
+        sentences.append(
+            f"{precision.of_bytes} of {matrix} multiply integers of 8 bits, as the model has them; their "
+            "sums, in int32, are exact."
+        )
     if precision.on_ordinary_cores:
         depthwise = f", {precision.depthwise} of them depthwise" if precision.depthwise else ""
         sentences.append(

@@ -36,7 +36,7 @@ class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
 
     def why_not(self, problem: Matmul, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        if (reason := why_no_warpgroups(target)) is not None:
+        if (reason := why_no_warpgroups(problem.precision, target)) is not None:
             return reason
         if not problem.y.dtype.is_float:
             return f"the output is {problem.y.dtype.value}; products are stored as floating point"

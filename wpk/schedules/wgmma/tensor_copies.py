@@ -19,8 +19,10 @@ def box_depth(precision: Precision) -> int:
     return SWIZZLE // precision.storage.bytes
 
 
-def why_no_warpgroups(target: Target) -> str | None:
+def why_no_warpgroups(precision: Precision, target: Target) -> str | None:
     """Say why warpgroups cannot multiply on the target; None if they can."""
+    if precision is Precision.INT8:
+        return "products of bytes: those of warpgroups are of floating point here"
     if target.capability != _CAPABILITY:
         return f"{target.name} has no products of warpgroups (wgmma; sm_90a has)"
     return None

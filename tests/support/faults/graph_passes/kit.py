@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from support.faults.graph_passes import (
+    byte_products,
     constants,
     exported,
     linear,
@@ -25,6 +26,7 @@ KIT: tuple[BrokenPass, ...] = (
     *sizes.FAULTS,
     *exported.FAULTS,
     *operators.FAULTS,
+    *byte_products.FAULTS,
     *quantised.FAULTS,
     *networks.FAULTS,
 )

@@ -1,0 +1,219 @@
+"""Products of bytes: their sums are those of int64, rounded to fp32 once, to the bit."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from subjects import problems
+
+from wpk.build import load_nvrtc
+from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.dtypes import DType, Precision
+from wpk.extent import Extent
+from wpk.libraries import cudnn_problems, tensorrt_problems
+from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.schedules import packings
+from wpk.schedules.conv_mma import ConvMmaTemplate
+from wpk.schedules.conv_simt import ConvSimtTemplate
+from wpk.schedules.gemm_mma import GemmMmaTemplate
+from wpk.schedules.gemm_simt import GemmSimtTemplate
+from wpk.schedules.mma_tiles import MmaSchedule
+from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.unit import Members, Type
+from wpk.targets import find_target
+
+MMA = MmaSchedule(block_m=32, block_n=32, block_k=64, warps_m=2, warps_n=1, stages=3)
+SIMT = SimtSchedule(16, 32, 16, 2, 4, row_major=0, padding=0, prefetch=1)
+GEMMS = [(GemmMmaTemplate(), MMA), (GemmSimtTemplate(), SIMT)]
+CONVOLUTIONS = [(ConvMmaTemplate(), MMA), (ConvSimtTemplate(), SIMT)]
+SIGNS = [(DType.INT8, DType.INT8), (DType.UINT8, DType.INT8)]
+SIGNED_OR_NOT = [*SIGNS, (DType.INT8, DType.UINT8), (DType.UINT8, DType.UINT8)]
+
+
+def drawn(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
+    """Bytes of which most are near the ends, so that sums leave what fp32 holds exactly."""
+    limits = np.iinfo(dtype.numpy)
+    near = rng.integers(0, 8, shape)
+    ends = np.where(rng.random(shape) < 0.1, limits.min + near, limits.max - near)
+    return ends.astype(dtype.numpy)
+
+
+def matrix(dtype: DType, rows: int, columns: int, transposed: bool = False) -> Tensor:
+    strides = (0, 0, 1, rows) if transposed else (0, 0, columns, 1)
+    pitch = (rows if transposed else columns) * dtype.bytes
+    return Tensor(dtype, strides, 0, next(a for a in (16, 8, 4, 2, 1) if pitch % a == 0))
+
+
+def matmul(
+    m: int, n: int, k: int, a: DType, b: DType, constant: bool, transposed: bool = False
+) -> Matmul:
+    return Matmul(
+        precision=Precision.INT8,
+        batch=(Extent(1), 1),
+        m=Extent(m),
+        n=n,
+        k=k,
+        a=matrix(a, m, k),
+        b=matrix(b, k, n, transposed),
+        b_constant=constant,
+        y=matrix(DType.FP32, m, n),
+        epilogue=Epilogue(),
+    )
+
+
+def product(execution: Any, template: Any, schedule: Any, problem: Matmul) -> tuple[Any, Any]:
+    """What the kernel gives, and int64's sums in fp32."""
+    rng, (m, n, k) = np.random.default_rng(7), (problem.m.value, problem.n, problem.k)
+    a, b = drawn(rng, problem.a.dtype, (m, k)), drawn(rng, problem.b.dtype, (k, n))
+    if problem.b_constant:
+        held = packings.pack(template.packing(problem, schedule), b, problem)
+    else:
+        held = execution.memory(problem.b, b[None, None])
+    memory = [execution.memory(problem.a, a[None, None]), held]
+    y = execution.run(template, problem, schedule, memory, (1, 1, m, n))
+    return y.reshape(m, n), a.astype(np.int64) @ b.astype(np.int64)
+
+
+@pytest.mark.parametrize(("template", "schedule"), GEMMS)
+@pytest.mark.parametrize(("a", "b"), SIGNS)
+@pytest.mark.parametrize("sizes", [(5, 33, 200), (40, 24, 2048), (1, 10, 147)])
+@pytest.mark.parametrize("split", [1, 3])
+def test_products_with_constant_bytes_are_exact(
+    template: Any,
+    schedule: Any,
+    a: DType,
+    b: DType,
+    sizes: tuple[int, int, int],
+    split: int,
+    checking_execution: Any,
+) -> None:
+    problem = matmul(*sizes, a, b, constant=True)
+    y, sums = product(checking_execution, template, replace(schedule, split=split), problem)
+    assert np.array_equal(y, sums.astype(np.float32))
+    assert sizes[2] < 2048 or np.abs(sums).max() > 2**24  # what sums in fp32 would have rounded
+
+
+@pytest.mark.parametrize(("template", "schedule"), GEMMS)
+@pytest.mark.parametrize(("a", "b"), SIGNED_OR_NOT)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_products_of_computed_bytes_are_exact(
+    template: Any, schedule: Any, a: DType, b: DType, transposed: bool, checking_execution: Any
+) -> None:
+    problem = matmul(19, 48, 96, a, b, constant=False, transposed=transposed)
+    y, sums = product(checking_execution, template, schedule, problem)
+    assert np.array_equal(y, sums.astype(np.float32))
+
+
+def convolution(c: int, k: int, size: int, x: DType, **options: Any) -> Convolution:
+    plain = problems.convolution(c, k, size, precision=Precision.FP32, **options)
+    bytes_ = Tensor(
+        x, problems.channels_last(x, c, plain.h, plain.w).strides, 0, 16 if c % 16 == 0 else 1
+    )
+    y = problems.channels_last(DType.FP32, k, plain.p, plain.q)
+    return replace(plain, precision=Precision.INT8, x=bytes_, y=y)
+
+
+@pytest.mark.parametrize(("template", "schedule"), CONVOLUTIONS)
+@pytest.mark.parametrize("x", [DType.INT8, DType.UINT8])
+@pytest.mark.parametrize(("c", "k"), [(64, 40), (3, 17), (24, 16)])
+def test_convolutions_of_bytes_are_exact(
+    template: Any, schedule: Any, x: DType, c: int, k: int, checking_execution: Any
+) -> None:
+    problem = convolution(c, k, 7, x)
+    rng = np.random.default_rng(3)
+    pixels = drawn(rng, x, (problem.n.value, c, problem.h, problem.w))
+    w = drawn(rng, DType.INT8, problem.constant_shape)
+    packed = packings.pack(template.packing(problem, schedule), w, problem)
+    memory = [checking_execution.memory(problem.x, pixels), packed]
+    shape = (problem.n.value, k, problem.p, problem.q)
+    y = checking_execution.run(template, problem, schedule, memory, shape)
+    assert np.array_equal(y, sums_of(pixels, w, problem).astype(np.float32))
+
+
+def sums_of(pixels: np.ndarray, w: np.ndarray, problem: Convolution) -> np.ndarray:
+    """The convolution in int64, tap by tap."""
+    (top, left), (r, s) = problem.pad, problem.filter
+    n, c, h, width = pixels.shape
+    wide = np.zeros((n, c, h + 2 * top, width + 2 * left), np.int64)
+    wide[:, :, top : top + h, left : left + width] = pixels
+    sums = np.zeros((n, w.shape[0], problem.p, problem.q), np.int64)
+    for i in range(r):
+        for j in range(s):
+            rows = slice(i, i + problem.p * problem.stride[0], problem.stride[0])
+            columns = slice(j, j + problem.q * problem.stride[1], problem.stride[1])
+            sums += np.einsum(
+                "nchw,kc->nkhw", wide[:, :, rows, columns], w[:, :, i, j].astype(np.int64)
+            )
+    return sums
+
+
+TARGETS = ("a100", "rtx4090", "h100", "h200", "b200")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_tensor_cores_multiply_the_bytes(target: str) -> None:
+    gpu = find_target(target)
+    for problem, template in (
+        (matmul(64, 64, 128, DType.UINT8, DType.INT8, constant=True), GemmMmaTemplate()),
+        (convolution(64, 64, 7, DType.INT8), ConvMmaTemplate()),
+    ):
+        assert template.why_not(problem, gpu) is None
+        (source,) = template.instantiate(problem, MMA)
+        cubin = load_nvrtc().compile(source, gpu.arch).cubin
+        (counted,) = count_tensor_core_instructions(cubin).values()
+        assert set(counted) == {"imma"}, counted
+
+
+def test_gpus_without_asynchronous_copies_multiply_bytes_on_the_ordinary_cores() -> None:
+    gpu, problem = (
+        find_target("rtx2080"),
+        matmul(64, 64, 128, DType.INT8, DType.INT8, constant=True),
+    )
+    assert "no asynchronous copies" in str(GemmMmaTemplate().why_not(problem, gpu))
+    template = GemmSimtTemplate()
+    assert template.why_not(problem, gpu) is None
+    (source,) = template.instantiate(problem, SIMT)
+    load_nvrtc().compile(source, gpu.arch)
+
+
+@pytest.mark.parametrize(
+    "template", [t for t in TEMPLATES if t.problem_type in (Matmul, Convolution)]
+)
+def test_every_template_carries_products_of_bytes_or_says_why_not(template: Any) -> None:
+    carries = {"gemm_mma", "gemm_simt", "conv_mma", "conv_simt"}
+    if template.problem_type is Matmul:
+        problem: Any = matmul(64, 64, 128, DType.INT8, DType.INT8, constant=True)
+    else:
+        problem = convolution(64, 64, 7, DType.INT8)
+    reason = template.why_not(problem, find_target("h200"))
+    assert (reason is None) == (template.name in carries), reason
+
+
+@pytest.mark.parametrize("library", [cudnn_problems, tensorrt_problems])
+def test_libraries_say_that_they_are_not_asked_for_products_of_bytes(library: Any) -> None:
+    for problem in (
+        matmul(64, 64, 128, DType.INT8, DType.INT8, constant=True),
+        convolution(64, 64, 7, DType.INT8),
+    ):
+        assert "products of bytes" in str(library.why_not(problem))
+
+
+def test_floating_point_is_no_byte() -> None:
+    problem = matmul(64, 64, 128, DType.FP32, DType.INT8, constant=True)
+    assert "bytes" in str(GemmMmaTemplate().why_not(problem, find_target("h200")))
+    assert [*problem.contradictions()] == [("a", "fp32 in a product of bytes")]
+
+
+class _SignsForgotten(GemmMmaTemplate):
+    """A fault: unsigned bytes are multiplied as signed ones."""
+
+    def _members(self, problem: Matmul) -> Members:
+        return {**super()._members(problem), "Multiply": Type("wpk::Bytes<wpk::int8, wpk::int8>")}
+
+
+def test_a_sign_that_is_forgotten_is_seen(checking_execution: Any) -> None:
+    problem = matmul(5, 33, 200, DType.UINT8, DType.INT8, constant=True)
+    y, sums = product(checking_execution, _SignsForgotten(), MMA, problem)
+    assert not np.array_equal(y, sums.astype(np.float32))
