@@ -9,7 +9,7 @@ from support.networks.drawn_weights import parse_model
 from support.plans.quick_search import compile_one
 
 from wpk.cli.main import main
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.errors import TargetError
 from wpk.plan.plan import Outcome, Plan
 from wpk.plan.plan_file import read_plan
@@ -49,7 +49,7 @@ COMPILABLE = [target for target in TARGETS if _compilable(target)]
 
 
 def _offered(target: Target) -> list[Precision]:
-    return [p for p in Precision if why_precision_unsupported(target, p) is None]
+    return [p for p in ASKED if why_precision_unsupported(target, p) is None]
 
 
 def _combinations(*, sampled: bool) -> list[object]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from wpk.dtypes import Precision
+from wpk.dtypes import ASKED, Precision
 from wpk.errors import TargetError
 from wpk.targets.table import TARGETS
 from wpk.targets.target import Target
@@ -76,7 +76,7 @@ def require_precision(target: Target, precision: Precision) -> None:
     """
     reason = why_precision_unsupported(target, precision)
     if reason is not None:
-        offered = [p for p in Precision if why_precision_unsupported(target, p) is None]
+        offered = [p for p in ASKED if why_precision_unsupported(target, p) is None]
         raise TargetError(
             reason,
             fix=f"choose --precision {' or '.join(offered)} for {target.name}, or another --target",
