@@ -22,8 +22,8 @@
 // row by row, lane i addresses row i % 16 and k (i / 16) * 8. For 16 columns of B (two B fragments,
 // words 0-1 and 2-3): stored as [column][k], loadMatrix4 with lane i at column (i % 8) + (i / 16) * 8 and
 // k ((i / 8) % 2) * 8; stored as [k][column], loadMatrix4Transposed with lane i at k i % 16, column (i / 16) * 8.
-// For Tf32 a tile row of 16 bytes holds four values, for Bytes sixteen: untransposed, the same pattern gives the A and B
-// above.
+// For Tf32 a tile row of 16 bytes holds four values, for Bytes sixteen: untransposed, the same pattern gives the A and
+// B above.
 #pragma once
 
 #include <wpk/kernels/scalar.cuh>
@@ -111,10 +111,10 @@ WPK_DEVICE void mmaSync(float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2
 }
 #undef WPK_MMA_SYNC
 
-#define WPK_MMA_SYNC(A, B)                                                            \
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." A "." B                     \
+#define WPK_MMA_SYNC(A, B)                                                              \
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." A "." B                       \
                  ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                              \
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                                \
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 
 template <class T>
@@ -142,7 +142,7 @@ template <class A, class B>
 struct EmulatedMma<Bytes<A, B>>
 {
     static constexpr emulated::MmaType type =
-        isSame<A, int8> ? isSame<B, int8> ? emulated::MmaType::int8Int8 : emulated::MmaType::int8Uint8
+        isSame<A, int8>   ? isSame<B, int8> ? emulated::MmaType::int8Int8 : emulated::MmaType::int8Uint8
         : isSame<B, int8> ? emulated::MmaType::uint8Int8
                           : emulated::MmaType::uint8Uint8;
 };

@@ -241,8 +241,8 @@ WPK_DEVICE void multiplySimtTiles(Sum (&acc)[Shape::threadM][Shape::threadN], co
 
 // Writes the thread's accumulators to its part of the block's window.
 template <class Problem, class Shape, class Sum, class Rows>
-WPK_DEVICE void storeSimtTile(const Sum (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
-    const OutputWindow<Rows>& window)
+WPK_DEVICE void storeSimtTile(
+    const Sum (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread, const OutputWindow<Rows>& window)
 {
     constexpr int V = Shape::runN;
     using Columns = EpilogueColumns<Problem, Rows, V>;

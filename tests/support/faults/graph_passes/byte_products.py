@@ -54,7 +54,7 @@ FAULTS = (
     BrokenPass(
         "what is quantised anew keeps its old scale",
         "idle-quantisation",
-        "clean.idle_quantisation",
+        "movement.idle_quantisation",
         "_numbers(restored) != _numbers(node)",
         "_numbers(node) is None",
         _MOVED,
