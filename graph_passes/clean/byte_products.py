@@ -62,9 +62,9 @@ class ByteProducts(Rule[_Product]):
         made = [made_by(tensor, "DequantizeLinear") for tensor in node.inputs[:2]]
         if made[0] is None or made[1] is None:
             return None
-        x, other = _bytes_of(made[0]), _weights_of(node, made[1])
-        if isinstance(other, str) and node.op == "MatMul":
-            other = _bytes_of(made[1])
+        x, is_constant = _bytes_of(made[0]), isinstance(made[1].inputs[0], gs.Constant)
+        two_computed = node.op == "MatMul" and not is_constant
+        other = _bytes_of(made[1]) if two_computed else _weights_of(node, made[1])
         reason = next((each for each in (x, other) if isinstance(each, str)), None)
         if isinstance(x, str) or isinstance(other, str):
             return refusal(node, reason)
