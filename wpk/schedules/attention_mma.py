@@ -20,6 +20,7 @@ from wpk.schedules.attention_view import (
 )
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits
+from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type, Wide
@@ -168,7 +169,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
         """See `SingleKernelTemplate.kernel`."""
         return KernelPlan(
             members={
-                "Multiply": Type(mma_tiles.MULTIPLY_TYPES[problem.precision]),
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 "Element": Type(problem.q.dtype.c_name),
                 **attention_members(problem, schedule.rows),
                 "q_row": Wide(problem.q.strides[2]),

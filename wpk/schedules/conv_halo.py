@@ -19,7 +19,7 @@ from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.halo_tiles import HaloTiles, carries
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits, up_to
-from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type

@@ -13,7 +13,8 @@ from wpk.problems import Convolution
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
-from wpk.schedules.mma_tiles import MmaSchedule, MmaTiles, multiplied_as, multiply_type
+from wpk.schedules.mma_tiles import MmaSchedule, MmaTiles
+from wpk.schedules.multiplication import multiplied_as, multiply_type
 from wpk.schedules.unit import Members
 from wpk.targets import Target
 

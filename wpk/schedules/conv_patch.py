@@ -20,7 +20,7 @@ from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits, up_to
-from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.packings import CHANNELS, product_steps
 from wpk.schedules.patch_tiles import PatchTiles, patch_pixels
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate

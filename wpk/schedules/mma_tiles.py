@@ -13,7 +13,6 @@ from wpk.schedules.matrix_template import TileSchedule
 from wpk.schedules.matrix_tiles import TileCosts, up_to
 from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.split import split_axis, sum_registers
-from wpk.schedules.unit import Type
 from wpk.targets import Target
 
 _WARP = 32
@@ -26,33 +25,12 @@ _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 20  # addresses and counters; read, as the next two, from ptxas reports
 _POSITION_A, _POSITION_B = 3, 2
 
-MULTIPLY_TYPES = {
-    Precision.FP32: "wpk::SplitFp32",
-    Precision.FP16: "wpk::Half",
-    Precision.BF16: "wpk::Bfloat16",
-    Precision.TF32: "wpk::Tf32",
-}
-"""The C++ type that names the multiplication of floating point."""
-
-
-def multiply_type(precision: Precision, a: DType, b: DType) -> Type:
-    """Return the C++ type that names the multiplication of operands that lie in memory so."""
-    if precision is Precision.INT8:
-        return Type(f"wpk::Bytes<{a.c_name}, {b.c_name}>")
-    return Type(MULTIPLY_TYPES[precision])
-
-
 _GROUP_BYTES = 16
 
 
 def most_together(precision: Precision) -> int:
     """Return the elements that a thread puts into a tile at once: what it gathers together may not be more."""
     return _GROUP_BYTES // precision.storage.bytes
-
-
-def multiplied_as(dtype: DType, precision: Precision) -> bool:
-    """Whether operands of this type are multiplied as they lie in memory: bytes with or without sign."""
-    return dtype.is_byte if precision is Precision.INT8 else dtype is precision.storage
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from wpk.launch import TensorMapArgument
 from wpk.performance import Columns, Work
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_view import MatrixView, Product
-from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.unit import Members, Type
 from wpk.schedules.wgmma import costs, tiles
