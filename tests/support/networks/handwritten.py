@@ -189,10 +189,21 @@ agraph (float[N,8,5,9] x, float[8,8,1,1] w1) => (float[N,9,8,5] y) {
 }
 TEXTS |= BLOCKS
 
+FREE_LENGTHS = {
+    "positions": """
+agraph (float[N,S,24] x, float[40,24] w1) => (float[N,S,24] y) {
+  zero = Constant<value_ints=[0]>()
+  s = Shape<start=1, end=2>(x)
+  p = Slice(w1, zero, s, zero)
+  y = Add(x, p)
+}""",
+}
+"""Networks whose batch and length are free."""
+
 
 def model(name: str, seed: int = 0) -> onnx.ModelProto:
-    """One of `TEXTS` with weights drawn so that activations keep their size."""
-    proto = onnx.parser.parse_model(_HEADER + TEXTS[name])
+    """One of `TEXTS` or `FREE_LENGTHS` with weights drawn so that activations keep their size."""
+    proto = onnx.parser.parse_model(_HEADER + (TEXTS | FREE_LENGTHS)[name])
     rng = np.random.default_rng(seed)
     for info in [i for i in proto.graph.input if i.name.startswith("w")]:
         shape = [d.dim_value for d in info.type.tensor_type.shape.dim]

@@ -29,8 +29,9 @@ NETWORKS = (
     "channel_shuffle",
     "ranking",
     "recurrent",
+    "positions",
 )
-"""Hand-written networks (`support.networks.handwritten.TEXTS`) that all templates are needed for."""
+"""Hand-written networks (`support.networks.handwritten`) that all templates are needed for."""
 
 SIZE = 3
 """Of the free dimension: tiles do not divide it."""
