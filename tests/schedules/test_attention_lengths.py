@@ -9,7 +9,7 @@ from support.faults.planter import Fault, change, plant
 from support.problems.attentions import attention
 
 from wpk.codec import decode, encode
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import ASKED, DType, Precision
 from wpk.emulator import EmulatorError
 from wpk.extent import Extent
 from wpk.libraries.attention_reference import attend
@@ -97,7 +97,7 @@ def test_agrees_with_float64_at_every_length(sizes: Any, fast_execution: Any) ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("precision", ASKED)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_agrees_in_every_precision_under_checks(
     sizes: Any, precision: Precision, checking_execution: Any

@@ -37,7 +37,7 @@ def tensor(dtype: DType, shape: Sequence[int], order: Sequence[int], padding: in
 
 def drawn(dtype: DType, shape: Sequence[int], seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    if dtype.is_float:
+    if dtype.is_float or dtype.is_fp8:
         return rng.standard_normal(shape).astype(dtype.numpy)
     if dtype is DType.BOOL:
         return rng.integers(0, 2, shape).astype(bool)

@@ -15,7 +15,6 @@ import json
 from typing import TYPE_CHECKING
 
 from wpk.cli.say import say
-from wpk.dtypes import ASKED
 from wpk.errors import TargetError
 
 if TYPE_CHECKING:
@@ -98,6 +97,7 @@ def _shown(value: object) -> str:
 
 
 def _precisions(target: "Target") -> str:
+    from wpk.dtypes import ASKED
     from wpk.targets import require_compilable, why_precision_unsupported
 
     try:
