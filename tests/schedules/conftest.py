@@ -177,7 +177,7 @@ def _span(tensor: Tensor, shape: tuple[int, ...]) -> int:
 
 def _view(memory: Array, tensor: Tensor, shape: tuple[int, ...]) -> Array:
     strides = tuple(s * memory.itemsize for s in tensor.strides)
-    return np.lib.stride_tricks.as_strided(memory, shape, strides)
+    return strided(memory, shape, strides)
 
 
 def _check_the_rest(memory: Array, tensor: Tensor, shape: tuple[int, ...]) -> None:
