@@ -27,6 +27,7 @@ from wpk.launch import (
 )
 from wpk.problems import ClampedConvolution, Convolution, Matmul, Tensor
 from wpk.schedules import packings
+from wpk.strided import strided
 
 Array = NDArray[Any]
 _POISON = 0xFF  # a NaN in every floating type
