@@ -68,3 +68,24 @@ def test_float64_is_kept() -> None:
     (ours,) = ReferenceEvaluator(model, new_ops=[*REFERENCE_OPS]).run(None, {"x": x, "grid": grid})
     places = np.broadcast_to(((grid[..., 1] + 1) * 3)[:, None], ours.shape)
     np.testing.assert_allclose(ours, places, rtol=1e-15, atol=1e-15)
+
+
+@pytest.mark.parametrize("aligned", [0, 1])
+@pytest.mark.parametrize("size", ["2, 3, 5, 6", "2, 3, 4, 5, 6"])
+def test_an_affine_grid_is_onnx_s_and_in_float64(size: str, aligned: int) -> None:
+    axes = len(size.split(",")) - 2
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 9, opset_import: ["" : 20]>
+        g (double[2, {axes}, {axes + 1}] theta) => (double[n] grid) <int64[{axes + 2}] size = {{{size}}}> {{
+        grid = AffineGrid<align_corners = {aligned}>(theta, size) }}"""
+    )
+    theta = np.random.default_rng(0).standard_normal((2, axes, axes + 1))
+    ours = ReferenceEvaluator(model, new_ops=[*REFERENCE_OPS]).run(None, {"theta": theta})[0]
+    onnx_s = ReferenceEvaluator(model).run(None, {"theta": theta})[0]
+    assert ours.dtype == np.float64
+    np.testing.assert_allclose(ours, onnx_s, rtol=0, atol=1e-6)
+    # A transform that moves nothing gives the coordinates themselves.
+    still = np.broadcast_to(np.eye(axes, axes + 1), theta.shape)
+    found = ReferenceEvaluator(model, new_ops=[*REFERENCE_OPS]).run(None, {"theta": still})[0]
+    step = 2 / 5 if aligned else 2 / 6
+    np.testing.assert_allclose(np.diff(found[..., 0], axis=axes), step, rtol=1e-15)

@@ -1,4 +1,4 @@
-"""The reference of GridSample: onnx's own computes places in fp32, and element by element in Python."""
+"""The references of GridSample, of which onnx's own computes places in fp32 and element by element, and of AffineGrid."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -10,6 +10,27 @@ from onnx.reference.op_run import OpRun
 
 _KEYS = -0.75
 """Of the family of cubic convolutions (Keys 1981) the one that ONNX Runtime and PyTorch take."""
+
+
+class AffineGrid(OpRun):
+    """``theta (x, y, 1)`` or ``theta (x, y, z, 1)`` at every pixel; onnx 1.23's rounds to fp32.
+
+    Coordinates go from -1 to 1: through the centres of pixels, with ``align_corners`` from the first
+    centre to the last.
+    """
+
+    def _run(self, theta: Any, size: Any, align_corners: int | None = None) -> tuple[Any]:
+        lengths = [int(length) for length in size[2:]]
+        axes = [
+            np.arange(n) * (2.0 / (n - 1)) - 1.0
+            if align_corners
+            else (2.0 * np.arange(n) + 1.0) / n - 1.0
+            for n in lengths
+        ]
+        places = np.meshgrid(*axes, indexing="ij")[::-1]
+        points = np.stack([*places, np.ones(lengths)], axis=-1)
+        grid = np.einsum("nij,...j->n...i", theta, points)
+        return (np.asarray(grid, theta.dtype),)
 
 
 class GridSample(OpRun):

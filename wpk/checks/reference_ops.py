@@ -7,7 +7,7 @@ from onnx.reference.op_run import OpRun
 
 from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
-from wpk.checks.reference_grid_sample import GridSample
+from wpk.checks.reference_grid_sample import AffineGrid, GridSample
 from wpk.checks.reference_indexed import (
     GatherElements,
     OneHot,
@@ -91,6 +91,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     GRU,
     Gelu,
     GlobalMaxPool,
+    AffineGrid,
     GridSample,
     GroupNormalization,
     HardSwish,
