@@ -79,7 +79,7 @@ def test_keys_behind_the_last_one_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "attention_mma"
-    fault = Fault("", change("last_key", "Problem::keys", "Shape::keys * 99"))
+    fault = Fault("", change("last_key", "lengths.keys()", "Shape::keys * 99"))
     monkeypatch.setitem(TEMPLATE_OF, name, plant(TEMPLATE_OF[name], fault))
     schedule = AttentionMmaSchedule(warps_m=2, warps_n=2, block_n=16, stages=2)
     problem = attentions.attention(64, 64, 32)

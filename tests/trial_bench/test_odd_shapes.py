@@ -159,7 +159,7 @@ FAULTS = {
             RIGHT["attention"],
             Fault(
                 "keys behind the last one count",
-                change("last_key", "Problem::keys", "Shape::keys * 99"),
+                change("last_key", "lengths.keys()", "Shape::keys * 99"),
             ),
         ),
     )
