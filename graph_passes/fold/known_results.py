@@ -58,7 +58,9 @@ class KnownResults(Rule[_Known]):
             known = _result(node, graph.opset)
         else:
             return None
-        return known if known is not None and known.array.nbytes <= _MOST_BYTES else None
+        if known is None or known.array.nbytes > _MOST_BYTES or known.array.dtype == np.float64:
+            return None  # no kernel copies numbers of 64 bits
+        return known
 
     def rewrite(self, editor: GraphEditor, match: _Known) -> None:
         """Make a constant of the output, or of what a graph output is a copy of."""

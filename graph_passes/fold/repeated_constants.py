@@ -86,8 +86,10 @@ def _source(tensor: gs.Tensor) -> gs.Tensor:
 
 def _adds_ones(node: gs.Node) -> bool:
     """Whether a node puts dimensions of 1 in front, and no more."""
+    if not is_op(node, *RESHAPES):
+        return False
     before, after = dims(node.inputs[0]), dims(node.outputs[0])
-    if not is_op(node, *RESHAPES) or before is None or after is None or None in after:
+    if before is None or after is None or None in after:
         return False
     ones = len(after) - len(before)
     return ones > 0 and after == [*[1] * ones, *before]

@@ -280,3 +280,10 @@ def test_a_tolerance_is_wider_or_narrower_than_the_limits() -> None:
     y = RIGHT * np.float32(1 + 5e-7)
     assert judged(y).outcome is Outcome.OK
     assert judged(y, tolerance=Tolerance(1e-8, 0.0)).outcome is Outcome.FAILED
+
+
+def test_an_error_beside_numbers_whose_squares_overflow_is_seen() -> None:
+    right = np.array([1.0, -3e300, 2e300])
+    wrong = right * np.array([1.0, 1.01, 1.0])
+    assert output_error(right, right).worst == 0.0
+    assert 0.01 < output_error(wrong, right).worst < 0.02

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.checks.closer_look import CloserLook, distance
 from wpk.checks.compare import same_numbers
@@ -27,11 +28,16 @@ def output_error(actual: Array, expected: Array) -> OutputDistance:
         same = actual.shape == expected.shape
         return OutputDistance(0.0, 0.0) if same else OutputDistance(np.inf, np.inf)
     apart, right = distance(actual, expected), expected.astype(np.float64)
-    finite = np.isfinite(right)
-    rms = float(np.sqrt(np.mean(right[finite] ** 2))) if finite.any() else 0.0
+    rms = _root_mean_square(right[np.isfinite(right)])
     with np.errstate(all="ignore"):
         error = np.where((apart == 0.0) | (apart == np.inf), apart, apart / rms)
     return OutputDistance(float(np.median(error)), float(error.max()))
+
+
+def _root_mean_square(numbers: NDArray[np.float64]) -> float:
+    """That of finite numbers, the squares of which may be too large for a float64."""
+    largest = float(np.abs(numbers).max(initial=0.0))
+    return largest and largest * float(np.sqrt(np.mean((numbers / largest) ** 2)))
 
 
 def check_outputs(

@@ -171,3 +171,9 @@ def test_a_learned_query_is_multiplied_before_it_is_repeated(
 def test_products_with_what_is_no_weight_stay(refusals, body, output):
     text = QUERY.replace("BODY", body).replace("OUTPUT", output)
     assert refusals(text, RepeatedConstants()) == []
+
+
+def test_a_node_that_reads_nothing_is_left_alone(load):
+    text = f"""{H} g (float[2, 3] x, float[2, 3] z) => (float[p, q] y) <int64 one = {{1}}> {{
+        s = SequenceEmpty()  a = SequenceInsert(s, x)  b = SequenceInsert(a, z)  y = SequenceAt(b, one) }}"""
+    assert RepeatedConstants()(load(text)).rewritten == 0
