@@ -14,6 +14,7 @@ from wpk.assembly.weight_store import WeightStore
 from wpk.checks import Scope, proven
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
+from wpk.external_data import lies_beside
 from wpk.file_arrays import in_file
 from wpk.loading import load_graph
 from wpk.lowering.model import lower_model
@@ -97,3 +98,14 @@ def test_no_stage_holds_all_weights_in_memory(model: Path, precision: Precision)
         tracemalloc.stop()
     assert store.bytes() == weights * (1 if precision is Precision.FP32 else 0.5)
     assert peak < 0.75 * weights, f"{peak / 2**20:.0f} MiB for {weights / 2**20:.0f} MiB of weights"
+
+
+@pytest.mark.parametrize(
+    ("kind", "beside"), [("FLOAT16", True), ("BFLOAT16", False), ("FLOAT8E4M3FN", False)]
+)
+def test_types_that_numpy_lacks_are_read_into_the_model(kind: str, beside: bool) -> None:
+    tensor = onnx.TensorProto(
+        name="w", dims=[2**21], data_type=onnx.TensorProto.DataType.Value(kind)
+    )
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    assert lies_beside(tensor) is beside

@@ -17,7 +17,7 @@ from onnx.external_data_helper import (
 from wpk.dtypes import DType, from_numpy
 from wpk.file_arrays import LARGE_BYTES, MappedFiles
 
-_PLAIN = tuple(each for each in DType if each is not DType.BF16)
+_PLAIN = tuple(each for each in DType if each is not DType.BF16 and not each.is_fp8)
 """Types that NumPy has itself, so that graphsurgeon knows them."""
 
 

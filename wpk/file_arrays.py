@@ -23,6 +23,7 @@ _FILE_BYTES = 2**28
 """Many arrays share a file, since every mapping of one holds a file descriptor."""
 
 _WORTH_MAPPING = 2**26
+"""Somebody's file that is smaller is copied: see `MappedFiles.array`."""
 
 _SHARED_PLACE = Path("/var/tmp")
 """Where large temporary files belong; ``/tmp`` often lies in memory."""
