@@ -22,6 +22,7 @@ FLOORS = [
         "candidate",
         "closed_models",
         "codec",
+        "control_flow",
         "did_you_mean",
         "dims",
         "dtypes",

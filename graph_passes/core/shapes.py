@@ -17,6 +17,7 @@ import onnx_graphsurgeon as gs
 from onnx import shape_inference
 
 from wpk.errors import GraphError
+from wpk.graph_passes.core.carried_states import carried_states
 from wpk.graph_passes.core.free_parts import free_part
 from wpk.graph_passes.core.query import Dims, dims, integers, is_op
 from wpk.graph_passes.core.sizes import Size, known_sizes, size_of, sizes_in
@@ -84,7 +85,28 @@ def _merged(one: Dims | None, other: Dims | None) -> Dims | None:
 
 
 def _inferred(model: onnx.ModelProto, *, data_prop: bool = True) -> dict[str, onnx.TypeProto]:
-    """Types of the tensors that ONNX's inference knows, by name."""
+    """Types of the tensors that ONNX's inference knows, by name, with those that Loops carry."""
+    while True:
+        found = _by_onnx(model, data_prop=data_prop)
+        new = [info for info in carried_states(model, found) if _is_open(found.get(info.name))]
+        if not new:
+            return found
+        outputs = {info.name: info for info in model.graph.output}
+        for info in new:
+            if info.name in outputs:
+                outputs[info.name].type.CopyFrom(info.type)
+            else:
+                model.graph.value_info.append(info)
+
+
+def _is_open(kind: onnx.TypeProto | None) -> bool:
+    """Whether anything of a shape is not known."""
+    if kind is None or not kind.tensor_type.HasField("shape"):
+        return True
+    return not all(dim.HasField("dim_value") for dim in kind.tensor_type.shape.dim)
+
+
+def _by_onnx(model: onnx.ModelProto, *, data_prop: bool) -> dict[str, onnx.TypeProto]:
     try:
         result = shape_inference.infer_shapes(model, strict_mode=False, data_prop=data_prop)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:

@@ -2,19 +2,24 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import onnx
 import onnx_graphsurgeon as gs
 
+from wpk.control_flow import OPERATORS as CONTROL_FLOW
+from wpk.control_flow import MAX_DEPTH, NotDrivenError, read_control_flow, require_ports
 from wpk.dtypes import Precision
-from wpk.errors import GraphError
+from wpk.errors import GraphError, WpkError
 from wpk.graph_passes import PassRecord, check_skips, infer_shapes, pass_groups, run_passes
 from wpk.loading import load_graph
 from wpk.lowering.flat_graph import FlatGraph, flatten
 from wpk.lowering.free_sizes import Assignment, assignments, constants_that_meet, sizes_to_check
 from wpk.lowering.lower import lower
 from wpk.lowering.program import NodeRecord, Program
+from wpk.problems import Fallback
 from wpk.progress import Progress, silent
 from wpk.shape_ranges import SizeRange, size_ranges
 
@@ -82,6 +87,9 @@ class LoweredModel:
         passes: What each pass did, in order.
         opset: Opset of the file.
         free_sizes: At which the free dimensions must be checked.
+        bodies: The bodies of control flow that wpk drives, by the model of the node
+            (`wpk.problems.Fallback.model`).
+        folder: Holds their files, as long as this exists.
     """
 
     source: Source
@@ -93,6 +101,14 @@ class LoweredModel:
     passes: tuple[PassRecord, ...]
     opset: int
     free_sizes: tuple[Assignment, ...]
+    bodies: Mapping[str, "tuple[LoweredModel, ...]"] = field(default_factory=dict)
+    folder: TemporaryDirectory[str] | None = None
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether kernels compute any of it."""
+        within = (body.has_kernels for each in self.bodies.values() for body in each)
+        return bool(self.program.problems) or any(within)
 
 
 def lower_model(
@@ -103,6 +119,7 @@ def lower_model(
     progress: Progress = silent,
     *,
     fallback: bool = False,
+    depth: int = 0,
 ) -> LoweredModel:
     """Load a model, rewrite its graph and lower it.
 
@@ -113,6 +130,7 @@ def lower_model(
         skip: Names of passes not to run.
         progress: Told of each group of passes.
         fallback: Whether ONNX Runtime executes what no kernel does.
+        depth: In how many nodes it is a body.
 
     Raises:
         GraphError: The model is damaged, or a pass is unknown.
@@ -138,9 +156,60 @@ def lower_model(
         sizes = sizes[:-1]
     ends = (size for both in limits.values() for size in both if elements * size <= LARGE)
     at = assignments(sorted({*sizes, *ends}), free, limits)
-    return LoweredModel(
+    model = LoweredModel(
         source, program, graph, original, before, _nodes(graph), records, original.opset, at
     )
+    return _with_bodies(model, depth) if program.models else model
+
+
+def _with_bodies(lowered: LoweredModel, depth: int) -> LoweredModel:
+    """Lower the bodies of control flow, too; what stays with ONNX Runtime says why."""
+    bodies: dict[str, tuple[LoweredModel, ...]] = {}
+    refused: dict[str, str] = {}
+    folder = TemporaryDirectory(prefix="wpk-bodies-")
+    for digest, data in lowered.program.models.items():
+        try:
+            bodies[digest] = _lower_bodies(data, digest, Path(folder.name), lowered.source, depth)
+        except NotDrivenError as reason:
+            refused[digest] = str(reason)
+        except WpkError as error:
+            refused[digest] = f"its bodies cannot be engines: {error.what}"
+    operators = tuple(
+        replace(each, note=f"{each.note}; {refused[each.problem.model]}")
+        if isinstance(each.problem, Fallback)
+        and each.problem.model in refused
+        and any(name in CONTROL_FLOW for name in each.problem.operators)
+        else each
+        for each in lowered.program.operators
+    )
+    program = replace(lowered.program, operators=operators)
+    return replace(lowered, program=program, bodies=bodies, folder=folder if bodies else None)
+
+
+def _lower_bodies(
+    data: bytes, digest: str, folder: Path, source: Source, depth: int
+) -> tuple[LoweredModel, ...]:
+    """Lower the bodies of the model of one node.
+
+    Raises:
+        NotDrivenError: It is no control flow, or none whose bodies wpk drives.
+        WpkError: A body cannot be lowered.
+    """
+    control = read_control_flow(onnx.load_model_from_string(data))
+    if depth == MAX_DEPTH:
+        raise NotDrivenError(f"it lies within more than {MAX_DEPTH} others")
+    made = []
+    for number, body in enumerate(control.bodies):
+        path = folder / f"{digest[:16]}_{number}.onnx"
+        path.write_bytes(body.model.SerializeToString(deterministic=True))
+        made.append(
+            lower_model(path, {}, source.precision, source.skip, fallback=True, depth=depth + 1)
+        )
+    for body, lowered in zip(control.bodies, made, strict=True):
+        require_ports(body, lowered.program.ports)
+    if not any(each.has_kernels for each in made):
+        raise NotDrivenError("nothing in its bodies has a kernel")
+    return tuple(made)
 
 
 def _limits(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.control_flow import Ports
 from wpk.dims import DimExpr, product
 from wpk.dtypes import DType
 from wpk.extent import Extent
@@ -127,6 +128,13 @@ class Program:
     models: dict[str, bytes] = field(default_factory=dict)
     kept: dict[str, DType] = field(default_factory=dict)
     kept_outputs: tuple[str, ...] = ()
+
+    @property
+    def ports(self) -> tuple[Ports, Ports]:
+        """Names, types and shapes of the inputs and of the outputs that lie in the device's memory."""
+        sides = [[self.values[name] for name in names] for names in (self.inputs, self.outputs)]
+        taken, given = ([(v.name, v.dtype, v.logical_shape) for v in side] for side in sides)
+        return taken, given
 
     @property
     def problems(self) -> list[Problem]:

@@ -11,18 +11,22 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes import read_tensors
 
 
-def grouped(nodes: Sequence[gs.Node], names: Collection[str]) -> list[list[gs.Node]]:
+def grouped(
+    nodes: Sequence[gs.Node], names: Collection[str], alone: Collection[str] = ()
+) -> list[list[gs.Node]]:
     """Return the named nodes as groups, in order; each holds a node and what it is joined to.
 
     Args:
         nodes: All nodes of the graph, in an order in which they can run.
         names: Of those that are grouped.
+        alone: Of those of them that are joined to nothing.
     """
     clusters = _Clusters(nodes)
     chosen = [node.name in names for node in nodes]
+    joined = [each and node.name not in alone for node, each in zip(nodes, chosen, strict=True)]
     for place, makers in enumerate(clusters.makers):
-        for maker in makers if chosen[place] else ():
-            if chosen[maker]:
+        for maker in makers if joined[place] else ():
+            if joined[maker]:
                 clusters.join(maker, place)
     found: dict[int, list[gs.Node]] = {}
     for place, node in enumerate(nodes):

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes import Dims, is_call, proven_shapes, sort_nodes
+from wpk.control_flow import OPERATORS
+from wpk.graph_passes import Dims, is_call, proven_shapes, read_tensors, sort_nodes
 from wpk.lowering.fallback.closing import is_fallback
 from wpk.lowering.fallback.groups import grouped
 from wpk.lowering.fallback.outline import open_call, outline
@@ -59,7 +60,8 @@ class HandOver:
         """Outline what was taken; False where nothing was."""
         if not self.names:
             return False
-        for group in grouped(self._graph.nodes, self.names):
+        alone = {node.name for node in self._graph.nodes if self._may_be_driven(node)}
+        for group in grouped(self._graph.nodes, self.names, alone):
             reasons = [f"{node.op}: {self._why[node.name]}" for node in group]
             call = outline(self._graph, group)
             self.notes[call.name] = "; ".join(dict.fromkeys(reasons))
@@ -67,3 +69,14 @@ class HandOver:
         sort_nodes(self._graph)
         self.names.clear()
         return True
+
+    def _may_be_driven(self, node: gs.Node) -> bool:
+        """Tell whether a node has bodies, and all that goes in and out of it a fixed shape with elements."""
+        shapes = self.shapes or {}
+        read = (t for t in read_tensors(node) if t.name and not isinstance(t, gs.Constant))
+        tensors = [*read, *(tensor for tensor in node.outputs if tensor.name)]
+        return node.op in OPERATORS and all(
+            (shape := shapes.get(tensor.name)) is not None
+            and all(isinstance(size, int) and size > 0 for size in shape)
+            for tensor in tensors
+        )
