@@ -16,14 +16,16 @@ class Kind(StrEnum):
     TEMPLATE = "template"
     LIBRARY = "library"
     RUNTIME = "runtime"
+    CONTROL = "control"
 
 
 @dataclass(frozen=True)
 class Maker:
-    """A schedule template, a library, or a runtime that executes what neither computes.
+    """A schedule template, a library, a runtime that executes what neither computes, or engines of bodies.
 
     Attributes:
-        name: The template's name, e.g. ``conv_mma``, the library's, e.g. ``cuDNN``, or ``ONNX Runtime``.
+        name: The template's name, e.g. ``conv_mma``, the library's, e.g. ``cuDNN``, ``ONNX Runtime``, or
+            ``engines of its bodies``.
         version: The template's or the library's, as text: another one makes other kernels.
         kind: Which of them it is.
     """

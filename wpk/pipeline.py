@@ -17,6 +17,7 @@ from wpk.assembly import (
     compile_locked,
     implementations_of,
     input_ports,
+    locked_bodies,
     model_digest,
     provenance,
     read_lock,
@@ -123,16 +124,42 @@ def _optimized(
 ) -> PlanBundle:
     """The way of a model to its plan; where there is a run, it measures what the models chose from."""
     lowered = job.lower()  # loaded, rewritten by the passes, cut into operators
-    proof = job.prove(lowered)
-    program, setting, progress = lowered.program, job.setting(lowered), job.progress
-    problems = program.problems
-    named = selected_problems(program.operators, search.operators)
-    run = run if problems else None  # nothing to measure: no kernel computes anything
+    require_inputs(job.inputs, input_ports(lowered.program))
+    run = run if lowered.has_kernels else None  # nothing to measure: no kernel computes anything
     with (
         CompilePool(job.target.arch, cache=job.places.kernels) as pool,
         GpuLease() as lease,
-        Offers(lease, () if run is None else named) as offers,
+        nullcontext() if run is None else run as entered,
     ):
+        return _built(_Shop(job, search, pool, lease, entered, on_rivals), lowered)
+
+
+@dataclass(frozen=True)
+class _Shop:
+    """What a plan and those of its bodies are made with; see `_optimized`."""
+
+    job: "_Job"
+    search: SearchOptions
+    pool: CompilePool
+    lease: GpuLease
+    entered: tuple[Tuning, RunRecord] | None
+    on_rivals: OnRivals | None
+
+
+def _built(shop: _Shop, lowered: LoweredModel) -> PlanBundle:
+    """A lowered model's plan, behind those of its bodies."""
+    job, search, pool, lease = shop.job, shop.search, shop.pool, shop.lease
+    within = replace(shop, job=job.of_bodies(), on_rivals=None)
+    bodies = {
+        model: tuple(_built(within, body) for body in made)
+        for model, made in lowered.bodies.items()
+    }
+    proof = job.prove(lowered)
+    program, setting, progress = lowered.program, job.setting(lowered, bodies), job.progress
+    problems = program.problems
+    named = selected_problems(program.operators, search.operators)
+    run = shop.entered if problems else None
+    with Offers(lease, () if run is None else named) as offers:
         skipped = job.build.skip_templates
         static = search_model(problems, TEMPLATES, job.target, pool.compile, progress, skip=skipped)
         choices = static_choices(static)
@@ -141,16 +168,16 @@ def _optimized(
             book = EvidenceBook(evidence_of(bundle.plan, choices))
         else:
             equipment = Equipment(pool.submit, lease, offers)
-            with run as (tuning, entry):
-                tuned = tune_model(
-                    lowered, bundle.plan, static, job.target, equipment, tuning, entry, progress
-                )
-                process = lease.process()
-                bundle, book = confirmed(
-                    program, choices, tuned, setting, process, progress, on_rivals
-                )
+            tuning, entry = run
+            tuned = tune_model(
+                lowered, bundle.plan, static, job.target, equipment, tuning, entry, progress
+            )
+            bundle, book = confirmed(
+                program, choices, tuned, setting, lease.process(), progress, shop.on_rivals
+            )
         if proof is not None:
-            with open_device("cpu") if run is None else nullcontext(lease.process()) as device:
+            on_gpu = shop.entered is not None
+            with nullcontext(lease.process()) if on_gpu else open_device("cpu") as device:
                 book = with_checks(book, bundle, proof, device, progress)
     return with_evidence(bundle, book)
 
@@ -224,11 +251,26 @@ def rebuild(
 def _rebuilt(job: "_Job", locked: Lock) -> PlanBundle:
     """The locked plan, executed once more on the CPU where it is checked."""
     lowered = job.lower()
+    require_inputs(job.inputs, input_ports(lowered.program))
+    with CompilePool(job.target.arch, cache=job.places.kernels) as pool:
+        return _rebuilt_with(job, lowered, locked, pool)
+
+
+def _rebuilt_with(
+    job: "_Job", lowered: LoweredModel, locked: Lock, pool: CompilePool
+) -> PlanBundle:
+    within = job.of_bodies()
+    bodies = {
+        model: tuple(
+            _rebuilt_with(within, body, lock, pool)
+            for body, lock in zip(made, locked_bodies(locked, lowered.program, model), strict=True)
+        )
+        for model, made in lowered.bodies.items()
+    }
     proof = job.prove(lowered)
     implementations = implementations_of(locked, lowered.program, job.target)
-    with CompilePool(job.target.arch, cache=job.places.kernels) as pool:
-        kernels = compile_locked(implementations.values(), pool.compile)
-    bundle = assemble(lowered.program, implementations, kernels, job.setting(lowered))
+    kernels = compile_locked(implementations.values(), pool.compile)
+    bundle = assemble(lowered.program, implementations, kernels, job.setting(lowered, bodies))
     bundle = with_evidence(bundle, locked.book)  # what was measured cannot be had again
     require_locked_plan(bundle.plan, locked)
     if proof is not None:
@@ -290,15 +332,21 @@ class _Job:
 
     def prove(self, lowered: LoweredModel) -> PassProof | None:
         """The proof that the passes changed nothing; None where nothing is checked."""
-        require_inputs(self.inputs, input_ports(lowered.program))
         return None if self.scope is None else proven(lowered, self.scope, self.progress)
 
-    def setting(self, lowered: LoweredModel) -> Setting:
-        """What the plan says of its target and its origin."""
+    def of_bodies(self) -> "_Job":
+        """The same for bodies, whose inputs have known shapes, and none that a person gives."""
+        scope = None if self.scope is None else replace(self.scope, given=(), tolerance=None)
+        return replace(self, build=replace(self.build, shapes={}), scope=scope, inputs=())
+
+    def setting(
+        self, lowered: LoweredModel, bodies: Mapping[str, tuple[PlanBundle, ...]]
+    ) -> Setting:
+        """What the plan says of its target and its origin, and of the bodies of its control flow."""
         build = self.build
-        given = self.model, lowered, build.shapes, build.skip_passes
+        given = lowered.source.path, lowered, build.shapes, build.skip_passes
         origin = provenance(*given, fallback=build.falls_back)
-        return Setting(self.target, self.precision, origin)
+        return Setting(self.target, self.precision, origin, bodies)
 
     def write(self, bundle: PlanBundle, output: Paths) -> PlanBundle:
         """Write the plan."""

@@ -86,11 +86,14 @@ def _merged(one: Dims | None, other: Dims | None) -> Dims | None:
 
 def _inferred(model: onnx.ModelProto, *, data_prop: bool = True) -> dict[str, onnx.TypeProto]:
     """Types of the tensors that ONNX's inference knows, by name, with those that Loops carry."""
+    told: set[str] = set()
     while True:
         found = _by_onnx(model, data_prop=data_prop)
-        new = [info for info in carried_states(model, found) if _is_open(found.get(info.name))]
+        carried = (info for info in carried_states(model, found) if info.name not in told)
+        new = [info for info in carried if _is_open(found.get(info.name))]
         if not new:
             return found
+        told |= {info.name for info in new}
         outputs = {info.name: info for info in model.graph.output}
         for info in new:
             if info.name in outputs:

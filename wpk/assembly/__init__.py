@@ -5,6 +5,7 @@ from wpk.assembly.evidence import EvidenceBook, predicted_evidence, with_evidenc
 from wpk.assembly.from_lock import (
     compile_locked,
     implementations_of,
+    locked_bodies,
     require_fit,
     require_locked_plan,
     require_target,

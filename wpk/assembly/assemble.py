@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from wpk.assembly.implementation import Implementation, by_runtime
+from wpk.assembly.implementation import Implementation, by_bodies, by_runtime
 from wpk.assembly.ports import input_ports, kept_outputs, output_ports
 from wpk.assembly.weight_store import WeightStore
 from wpk.build import CompiledKernel, compiler_here, count_tensor_core_instructions
@@ -22,6 +22,7 @@ from wpk.plan import (
     PlanBundle,
     Provenance,
     Step,
+    plan_digest,
     plan_memory,
 )
 from wpk.problems import Fallback, Problem
@@ -37,11 +38,13 @@ class Setting:
         target: The GPU.
         precision: What multiplications may use.
         provenance: Where the model comes from.
+        bodies: Plans of the bodies of control flow, by the model of its node.
     """
 
     target: Target
     precision: Precision
     provenance: Provenance
+    bodies: Mapping[str, tuple[PlanBundle, ...]] = field(default_factory=dict)
 
 
 def assemble(
@@ -61,9 +64,14 @@ def assemble(
     store = WeightStore(program.constants)
     implementations = dict(implementations)
     for operator in program.operators:
-        if isinstance(operator.problem, Fallback):
-            implementations[operator.problem] = by_runtime()
-    steps = tuple(step_of(each, implementations[each.problem], store) for each in program.operators)
+        problem = operator.problem
+        if isinstance(problem, Fallback):
+            driven = problem.model in setting.bodies
+            implementations[problem] = by_bodies() if driven else by_runtime()
+    steps = tuple(
+        _with_bodies(step_of(each, implementations[each.problem], store), setting)
+        for each in program.operators
+    )
     chosen = {operator.problem: None for operator in program.operators}
     sources = {s.digest: s for problem in chosen for s in implementations[problem].sources}
     order = Order(program.values, program.operators)
@@ -90,7 +98,16 @@ def assemble(
     )
     cubins = {digest: kernels[digest].cubin for digest in plan.kernels}
     texts = {digest: source.text for digest, source in sources.items()}
-    return PlanBundle(plan, store.arrays, cubins, texts, dict(program.models))
+    bodies = {plan_digest(each.plan): each for made in setting.bodies.values() for each in made}
+    return PlanBundle(plan, store.arrays, cubins, texts, dict(program.models), bodies)
+
+
+def _with_bodies(step: Step, setting: Setting) -> Step:
+    """A step that names its bodies, where they are engines."""
+    if step.fallback is None or step.fallback.model not in setting.bodies:
+        return step
+    plans = (each.plan for each in setting.bodies[step.fallback.model])
+    return replace(step, bodies=tuple(map(plan_digest, plans)))
 
 
 def step_of(operator: Operator, implementation: Implementation, store: WeightStore) -> Step:

@@ -4,13 +4,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 
 from wpk.assembly.implementation import Implementation, by_library, generated
-from wpk.assembly.lock import Lock, LockStep, plan_digest
+from wpk.assembly.lock import Lock, LockStep
 from wpk.build import CompiledKernel, compiler_here
 from wpk.candidate import Kind
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
 from wpk.options import BuildOptions, flag_of
-from wpk.plan import Plan
+from wpk.plan import Plan, plan_digest
 from wpk.problems import Fallback, Problem
 from wpk.schedules import TEMPLATE_OF
 from wpk.search.models import Compiler, finalist_of
@@ -97,6 +97,26 @@ def implementations_of(
         if not isinstance(operator.problem, Fallback):
             implementations[operator.problem] = _implementation(operator.problem, step, target)
     return implementations
+
+
+def locked_bodies(lock: Lock, program: Program, model: str) -> list[Lock]:
+    """The locks of the bodies of control flow.
+
+    Args:
+        lock: Of the plan.
+        program: The model.
+        model: Of the node (`wpk.problems.Fallback.model`).
+
+    Raises:
+        EngineError: They are not locked.
+    """
+    for operator, step in zip(program.operators, lock.steps, strict=False):
+        problem = operator.problem
+        if isinstance(problem, Fallback) and problem.model == model:
+            found = [lock.bodies[digest] for digest in step.bodies if digest in lock.bodies]
+            if len(found) == len(step.bodies) > 0:
+                return found
+    raise _another("the bodies of its control flow are not locked")
 
 
 def compile_locked(

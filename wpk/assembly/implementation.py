@@ -13,6 +13,7 @@ from wpk.candidate import Candidate, Kind, Maker
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.libraries import find_library, lay_out
+from wpk.plan import CONTROL
 from wpk.problems import Problem
 from wpk.runtime import RUNTIME, runtime_version
 from wpk.schedules import pack
@@ -58,6 +59,11 @@ def by_runtime() -> Implementation:
     """What ONNX Runtime executes."""
     candidate = Candidate(Maker(RUNTIME, runtime_version(), Kind.RUNTIME), ())
     return Implementation(candidate, (), (), None, lambda array: array)
+
+
+def by_bodies() -> Implementation:
+    """What the host drives: engines of bodies."""
+    return Implementation(CONTROL, (), (), None, lambda array: array)
 
 
 def by_library(problem: Problem, candidate: Candidate, workspace_bytes: int) -> Implementation:

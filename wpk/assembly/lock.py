@@ -6,9 +6,8 @@ had again without measuring. `plan` is the digest of the plan's own ``plan.json`
 weight and kernel by digest: a plan that was built again is either the same, byte for byte, or refused.
 """
 
-import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +23,10 @@ from wpk.plan import (
     CheckMode,
     EngineMeasurement,
     Evidence,
-    Plan,
+    PlanBundle,
     Step,
     atomic_file,
-    plan_text,
+    plan_digest,
 )
 from wpk.search.store import problem_digest
 from wpk.shape_ranges import ShapeRange
@@ -36,7 +35,7 @@ from wpk.version import VERSION
 _WIDTH = 180
 """Characters of a line within which values are not broken."""
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of the file; raised whenever an older reader would misunderstand it."""
 
 
@@ -50,6 +49,7 @@ class LockStep:
         candidate: What was chosen.
         workspace_bytes: Scratch memory that a library asks for.
         kernels: Digests of the kernels' sources, in the order of its launches.
+        bodies: Digests of the plans of its bodies.
     """
 
     operator: str
@@ -57,6 +57,7 @@ class LockStep:
     candidate: Candidate
     workspace_bytes: int
     kernels: tuple[str, ...]
+    bodies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Lock:
         check_mode: How thoroughly everything was checked.
         checked_on: Device that executed what was checked.
         measurement: Of the whole engine.
+        bodies: Locks of the plans of bodies, by the digests of these.
     """
 
     lock: int
@@ -102,6 +104,7 @@ class Lock:
     check_mode: CheckMode
     checked_on: str
     measurement: EngineMeasurement | None
+    bodies: "dict[str, Lock]" = field(default_factory=dict)
 
     @property
     def build(self) -> BuildOptions:
@@ -122,8 +125,9 @@ class Lock:
         )
 
 
-def lock_of(plan: Plan) -> Lock:
+def lock_of(bundle: PlanBundle) -> Lock:
     """The lock of a plan that this process has compiled."""
+    plan = bundle.plan
     origin = plan.provenance
     return Lock(
         lock=SCHEMA,
@@ -144,6 +148,7 @@ def lock_of(plan: Plan) -> Lock:
         check_mode=plan.check_mode,
         checked_on=plan.checked_on,
         measurement=plan.measurement,
+        bodies={digest: lock_of(body) for digest, body in sorted(bundle.bodies.items())},
     )
 
 
@@ -151,21 +156,18 @@ def lock_step(step: Step) -> LockStep:
     """What a lock says of a step."""
     kernels = tuple(launch.kernel for launch in step.launches)
     digest = problem_digest(step.operator.problem)
-    return LockStep(step.operator.name, digest, step.candidate, step.workspace_bytes, kernels)
+    return LockStep(
+        step.operator.name, digest, step.candidate, step.workspace_bytes, kernels, step.bodies
+    )
 
 
-def plan_digest(plan: Plan) -> str:
-    """SHA-256 of the plan's ``plan.json``."""
-    return hashlib.sha256(plan_text(plan)).hexdigest()
-
-
-def write_lock(path: Path, plan: Plan) -> None:
+def write_lock(path: Path, bundle: PlanBundle) -> None:
     """Write the lock of a plan, completely or not at all.
 
     Raises:
         OutputError: The file cannot be written.
     """
-    text = _text(encode(lock_of(plan), Lock), "")
+    text = _text(encode(lock_of(bundle), Lock), "")
     with atomic_file(path) as stream:
         stream.write(text.encode() + b"\n")
 
@@ -210,9 +212,15 @@ def read_lock(path: Path) -> Lock:
         lock = decode(data, Lock, "lock")
     except FieldError as error:
         raise _damaged(path, f"field {error.path}: {error.what}") from error
+    _check_evidence(path, lock)
+    return lock
+
+
+def _check_evidence(path: Path, lock: Lock) -> None:
     if len(lock.evidence) != len(lock.steps):
         raise _damaged(path, f"{len(lock.steps)} steps, {len(lock.evidence)} entries of evidence")
-    return lock
+    for body in lock.bodies.values():
+        _check_evidence(path, body)
 
 
 def _refuse_constant(name: str) -> Any:

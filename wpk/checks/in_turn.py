@@ -11,7 +11,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from wpk.checks.evaluation import EvaluationError
-from wpk.checks.fallback_check import execute_fallback
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_check import StepRunner
 from wpk.checks.operator_reference import GraphReference, Reference
@@ -72,7 +71,7 @@ def _fault(
         progress("executing operators in turn", done, len(steps))
         step = steps[result.node]
         if step.fallback is not None:
-            memory |= execute_fallback(bundle, step, engine.runtime, memory)
+            memory |= engine.host_steps.run(step, memory)
             continue
         wrong = _advance(runner, step, memory, result)
         if wrong:

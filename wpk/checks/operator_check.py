@@ -14,6 +14,7 @@ from wpk.checks.fallback_check import check_fallback
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import GraphReference, HandedReference, Reference
 from wpk.checks.prepared import StepCase, prepare
+from wpk.engine import HostSteps
 from wpk.errors import LaunchError
 from wpk.execution import Bytes, Device, LibraryImage, Work
 from wpk.plan import (
@@ -31,7 +32,6 @@ from wpk.plan import (
     workspace_bytes,
 )
 from wpk.progress import Progress
-from wpk.runtime import RuntimeProcess
 
 _POISON = 0xFF  # NaN in every floating type, -1 in integers
 _ALIGNMENT = 256
@@ -61,7 +61,7 @@ def check_operators(
     inputs: Mapping[str, Array],
     dims: Mapping[str, int],
     device: Device,
-    runtime: RuntimeProcess,
+    hosts: HostSteps,
     memory: dict[str, Array],
     progress: Progress,
 ) -> Iterator[OperatorCheck]:
@@ -73,7 +73,7 @@ def check_operators(
         inputs: The model's inputs.
         dims: Values of the free dimensions.
         device: Executes the kernels.
-        runtime: Executes what no kernel computes.
+        hosts: Executes what no kernel computes, and control flow.
         memory: Filled with the reference's tensors as they lie in memory, rounded.
         progress: Told of every step.
     """
@@ -82,7 +82,7 @@ def check_operators(
     for done, (step, result) in enumerate(_in_order(steps, reference.run(inputs, memory))):
         progress("checking operators", done, len(steps))
         if isinstance(result, HandedReference):
-            check = check_fallback(bundle, step, runtime, result, memory)
+            check = check_fallback(step, hosts, result, memory)
             yield OperatorCheck(step.operator.name, check, float("nan"))
         else:
             yield runner.check(step, runner.prepare(step, memory, result))

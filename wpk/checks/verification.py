@@ -123,7 +123,7 @@ def verify(
                 testimony = witness.asked(plan, each)
                 memory: dict[str, Array] = {}
                 sample = each.samples[0].arrays
-                executes = device, engine.runtime
+                executes = device, engine.host_steps
                 try:
                     for checked in check_operators(
                         bundle, alone, sample, each.dims, *executes, memory, progress

@@ -219,7 +219,7 @@ def _say_and_write(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
         write_report(arguments.report, bundle)
         written.append(f"report: {arguments.report}")
     if arguments.lock is not None:
-        write_lock(arguments.lock, bundle.plan)
+        write_lock(arguments.lock, bundle)
         written.append(f"lock: {arguments.lock}")
     told = [] if arguments.quiet else (summary if arguments.verbose else short_summary)(bundle.plan)
     say(*told, "\n".join(written))

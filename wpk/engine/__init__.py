@@ -2,6 +2,7 @@
 
 from wpk.engine.arrays_file import read_arrays, write_arrays
 from wpk.engine.engine import Engine
+from wpk.engine.host_steps import HostSteps
 from wpk.engine.inputs import TakesInputs, bind_inputs, random_inputs, require_values
 from wpk.engine.loading import load
 from wpk.engine.machine_code import (

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.engine.fallback_call import FallbackCall, SteppedReplay
+from wpk.engine.control_call import ControlCall, ControlStep
+from wpk.engine.fallback_call import FallbackCall, HostCall, SteppedReplay
 from wpk.engine.inputs import require_limits
 from wpk.engine.recent import Recent
 from wpk.execution import Device, Replay, Work
@@ -34,11 +35,24 @@ _KEPT = 16
 _NOTHING: Mapping[str, int] = {}
 
 
+@dataclass(frozen=True)
+class HostParts:
+    """What executes host steps.
+
+    Attributes:
+        runtime: Those that no kernel computes.
+        driven: Those whose bodies are engines, by the names of the operators.
+    """
+
+    runtime: RuntimeProcess
+    driven: Mapping[str, ControlStep]
+
+
 class Binding:
     """Launches for one assignment of the free dimensions and of memory to the model's ports.
 
     Attributes:
-        steps: The launches of each step; none of one that ONNX Runtime executes.
+        steps: The launches of each step; none of one that the host executes.
         calls: The others, by their numbers.
         kept: Tensors in the machine's memory, as the last replay left them.
         replay: All of them, captured.
@@ -51,7 +65,7 @@ class Binding:
         dims: Mapping[str, int],
         memory: "_Memory",
         layouts: "_Layouts",
-        runtime: RuntimeProcess,
+        hosts: "HostParts",
         external: Mapping[str, int] = _NOTHING,
     ) -> None:
         """Evaluate every launch at its addresses, and capture."""
@@ -75,20 +89,28 @@ class Binding:
             )
             self.steps.append(bind_step(step, addresses, dims))
         patience = max((dims[name] / tuned for name, tuned in plan.free.items()), default=1.0)
-        self.calls = {
-            number: FallbackCall(
-                step, step.fallback, self.address, dims, runtime, device, self.kept, patience
-            )
-            for number, step in enumerate(plan.steps)
-            if step.fallback is not None
-        }
+        self.calls: dict[int, HostCall] = {}
+        for number, step in enumerate(plan.steps):
+            if step.bodies:
+                self.calls[number] = ControlCall(hosts.driven[step.operator.name], self.address)
+            elif step.fallback is not None:
+                self.calls[number] = FallbackCall(
+                    step,
+                    step.fallback,
+                    self.address,
+                    dims,
+                    hosts.runtime,
+                    device,
+                    self.kept,
+                    patience,
+                )
         self.replay = self._captured(device, memory.order)
 
     def _captured(self, device: Device, order: Order) -> Replay:
-        """Everything as one graph, or as graphs around what ONNX Runtime executes."""
+        """Everything as one graph, or as graphs around what the host executes."""
         if not self.calls:
             return device.capture(*_in_order(self.steps, order))
-        parts: list[Replay | FallbackCall] = []
+        parts: list[Replay | HostCall] = []
         begin = 0
         for number in (*self.calls, len(self.steps)):
             works, predecessors = _in_order(self.steps, order, range(begin, number))
@@ -145,14 +167,14 @@ class Bindings:
         device: Device,
         weights: Mapping[str, int],
         settle: Callable[[], None],
-        runtime: RuntimeProcess,
+        hosts: "HostParts",
     ) -> None:
         """Begin with none of a plan whose kernels are loaded, and whose weights have these addresses.
 
-        ``settle`` waits for what was started, before something that it needs is given up; ``runtime``
+        ``settle`` waits for what was started, before something that it needs is given up; ``hosts``
         executes what neither kernels nor libraries do.
         """
-        self._plan, self._device, self._settle, self._runtime = plan, device, settle, runtime
+        self._plan, self._device, self._settle, self._hosts = plan, device, settle, hosts
         self._memory = _Memory(plan, device, weights)
         self._bindings: Recent[BindingKey, Binding] = Recent(_KEPT)
         self.newest: Binding | None = None
@@ -194,7 +216,7 @@ class Bindings:
             self._settle()
             self._bindings.make_room()
         return Binding(
-            self._plan, self._device, dims, self._memory, layouts, self._runtime, external
+            self._plan, self._device, dims, self._memory, layouts, self._hosts, external
         )
 
     @property

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from wpk.device import StreamDevice, executes, lies_on_gpu
 from wpk.emulator import EmulatorProcess
-from wpk.engine.bindings import Binding, Bindings
+from wpk.engine.bindings import Binding, Bindings, HostParts
+from wpk.engine.control_call import ControlStep, control_step
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.gpu_runs import GpuRuns
+from wpk.engine.host_steps import HostSteps
 from wpk.engine.inputs import all_dims, bind_inputs, require_mapping
 from wpk.engine.memory_use import MemoryUse
 from wpk.engine.placement import footprint, from_memory, to_memory
@@ -27,17 +29,20 @@ from wpk.runtime import RuntimeProcess
 
 HostArrays = Mapping[str, NDArray[np.generic]]
 
+_NOTHING: Mapping[str, int] = {}
+
 
 class Engine:
     """Executes a plan on a device. Every step is its kernels' launches and nothing else.
 
-    But for steps that no kernel computes: ONNX Runtime executes these, in a process of its own and in the
-    machine's memory. Any thread may use it; calls from several take turns.
+    But for host steps: what no kernel computes ONNX Runtime executes, in a process of its own and in the
+    machine's memory; and the host runs the engines of the bodies of control flow, as often as they are needed. Any thread may use it; calls from several take turns.
 
     Attributes:
         plan: What is executed.
         device: Where.
         runtime: Executes what no kernel computes.
+        host_steps: Executes single steps that the host executes or drives.
     """
 
     def __init__(
@@ -76,9 +81,14 @@ class Engine:
         self._turn = Turn(streams)
         with self._turn:
             self.runtime = RuntimeProcess(bundle.models)
-            self._bindings = Bindings(self.plan, device, self._weights, self._wait, self.runtime)
+            self._bodies: dict[str, Engine] = {}
+            self._driven: dict[str, ControlStep] = {}
+            hosts = HostParts(self.runtime, self._driven)
+            self._bindings = Bindings(self.plan, device, self._weights, self._wait, hosts)
             self._runs = GpuRuns(self.plan, streams, self._bindings) if streams else None
+            self.host_steps = HostSteps(bundle, self.runtime, self._driven)
             try:
+                self._make_bodies(bundle)
                 self._load(bundle, sources)
                 if streams:
                     streams.settle()  # a caller's stream would not wait for the weights
@@ -203,16 +213,27 @@ class Engine:
     def memory(self) -> MemoryUse:
         """What the engine holds on the device at the moment."""
         outputs = 0 if self._runs is None else self._runs.result_bytes
-        return MemoryUse(self._weight_memory.bytes, *self._bindings.held_bytes, outputs)
+        arena, scratch = self._bindings.held_bytes
+        arena += sum(each.cells.bytes for each in self._driven.values())
+        within = [body.memory for body in self._bodies.values()]  # weights are the engine's
+        arena += sum(each.arena_bytes for each in within)
+        scratch += sum(each.workspace_bytes for each in within)
+        return MemoryUse(self._weight_memory.bytes, arena, scratch, outputs)
 
-    def bind(self, dims: Mapping[str, int] | None = None) -> Binding:
+    def bind(
+        self, dims: Mapping[str, int] | None = None, external: Mapping[str, int] = _NOTHING
+    ) -> Binding:
         """Return addresses and launches at sizes of the free dimensions, by default at the tuned ones.
+
+        Args:
+            dims: The sizes.
+            external: Addresses of inputs and outputs that lie elsewhere (`wpk.engine.port_memory`).
 
         Raises:
             EngineError: A size is none that the plan allows, or needs more memory than there is.
         """
         with self._turn:
-            return self._bindings.at(all_dims(self.plan, dims))
+            return self._bindings.at(all_dims(self.plan, dims), external)
 
     def close(self) -> None:
         """Give all device memory back, once runs have ended; the engine cannot run afterwards."""
@@ -227,6 +248,10 @@ class Engine:
                 self._runs.close()
             self._bindings.close()
             self.runtime.close()
+            for each in self._driven.values():
+                each.cells.close()
+            for body in self._bodies.values():
+                body.close()
             while self._weights:
                 self._weight_memory.give(self.plan.weights[self._weights.popitem()[0]].digest)
             if self._process is not None and self._owns_device:
@@ -251,6 +276,18 @@ class Engine:
                 fix="give NumPy arrays alone, or load the plan with device='gpu'",
             )
         return self._runs
+
+    def _make_bodies(self, bundle: PlanBundle) -> None:
+        """Load the engines of bodies, which share the weights' memory."""
+        for digest, body in bundle.bodies.items():
+            self._bodies[digest] = Engine(body, self.device, weights=self._weight_memory)
+        for step in self.plan.steps:
+            if step.bodies and step.fallback is not None:
+                engines = [self._bodies[digest] for digest in step.bodies]
+                model = bundle.models[step.fallback.model]
+                self._driven[step.operator.name] = control_step(
+                    step, step.fallback, model, engines, self.device
+                )
 
     def _load(self, bundle: PlanBundle, sources: Mapping[str, KernelSource]) -> None:
         for digest, source in sources.items():

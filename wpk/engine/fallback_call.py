@@ -1,4 +1,4 @@
-"""Steps that ONNX Runtime executes, among the graphs of those that a device does.
+"""Steps that ONNX Runtime executes or whose bodies the host drives, among the graphs of the others.
 
     graph of the steps in front -> out of the device's memory -> ONNX Runtime -> into it -> graph of those behind
 
@@ -9,19 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wpk.device import StreamDevice, StreamReplay
 from wpk.dims import evaluate
+from wpk.engine.control_call import ControlCall
+from wpk.engine.crossing_memory import Array, read_crossing, write_crossing
 from wpk.errors import LaunchError
 from wpk.execution import Device, Replay
 from wpk.plan import Step
 from wpk.problems import Crossing, Fallback
 from wpk.runtime import RuntimeProcess
-from wpk.strided import strided
-
-Array = NDArray[np.generic]
 
 
 @dataclass(frozen=True)
@@ -55,7 +51,9 @@ class FallbackCall:
             LaunchError: It cannot be computed on these inputs, or the device failed before.
         """
         inputs = [
-            self.kept[name] if each is None else self._read(name, each)
+            self.kept[name]
+            if each is None
+            else read_crossing(self.device, self.address(name), each, self.dims)
             for name, each in zip(self.step.inputs, self.problem.x, strict=True)
         ]
         found = self.runtime.run(self.problem.model, inputs, self.patience)
@@ -65,31 +63,24 @@ class FallbackCall:
             self._write(name, each, array)
         self.kept.update(zip(names[placed:], found[placed:], strict=True))
 
-    def _read(self, name: str, crossing: Crossing) -> Array:
-        access = crossing.access
-        memory = self.device.read(self.address(name), access.span_bytes(self.dims))
-        item = access.tensor.dtype.bytes
-        extents = tuple(evaluate(each, self.dims) for each in access.extents)
-        strides = tuple(stride * item for stride in access.tensor.strides)
-        array = strided(memory.view(access.tensor.dtype.numpy), extents, strides)
-        return array.reshape([evaluate(each, self.dims) for each in crossing.shape])
-
     def _write(self, name: str, crossing: Crossing, array: Array) -> None:
-        access = crossing.access
         shape = tuple(evaluate(each, self.dims) for each in crossing.shape)
         if array.shape != shape:
             raise LaunchError(
                 f"ONNX Runtime gave '{name}' the shape {list(array.shape)}, expected {list(shape)}",
                 fix="optimize the model for these sizes: --shapes; or report this as a bug, with the model",
             )
-        dense = np.ascontiguousarray(array.astype(access.tensor.dtype.numpy, copy=False))
-        self.device.write(self.address(name), dense.reshape(-1).view(np.uint8))
+        write_crossing(self.device, self.address(name), crossing, array)
+
+
+HostCall = FallbackCall | ControlCall
+"""A step that the host executes, or drives."""
 
 
 class SteppedReplay:
     """Graphs and calls in turn."""
 
-    def __init__(self, parts: Sequence[Replay | FallbackCall], device: Device) -> None:
+    def __init__(self, parts: Sequence[Replay | HostCall], device: Device) -> None:
         """Take the parts, in order."""
         self._parts = tuple(parts)
         self._streams = device if isinstance(device, StreamDevice) else None
@@ -97,7 +88,7 @@ class SteppedReplay:
     def replay(self) -> None:
         """Start the graphs on the device's own stream, and execute what lies between."""
         for part in self._parts:
-            if isinstance(part, FallbackCall):
+            if isinstance(part, HostCall):
                 part.execute()
             else:
                 part.replay()
@@ -108,7 +99,7 @@ class SteppedReplay:
             raise TypeError(f"{self._parts} is not on a device with streams")
         mark = self._streams.make_mark()
         for part in self._parts:
-            if isinstance(part, FallbackCall):
+            if isinstance(part, HostCall):
                 mark.record(stream)
                 mark.wait()
                 part.execute()

@@ -10,7 +10,13 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.control_flow import OPERATORS as CONTROL_FLOW
-from wpk.control_flow import MAX_DEPTH, NotDrivenError, read_control_flow, require_ports
+from wpk.control_flow import (
+    MAX_DEPTH,
+    NotDrivenError,
+    read_control_flow,
+    require_driven,
+    require_ports,
+)
 from wpk.dtypes import Precision
 from wpk.errors import GraphError, WpkError
 from wpk.graph_passes import PassRecord, check_skips, infer_shapes, pass_groups, run_passes
@@ -167,9 +173,13 @@ def _with_bodies(lowered: LoweredModel, depth: int) -> LoweredModel:
     bodies: dict[str, tuple[LoweredModel, ...]] = {}
     refused: dict[str, str] = {}
     folder = TemporaryDirectory(prefix="wpk-bodies-")
-    for digest, data in lowered.program.models.items():
+    problems = [each.problem for each in lowered.program.operators]
+    for problem in (each for each in problems if isinstance(each, Fallback)):
+        digest = problem.model
         try:
-            bodies[digest] = _lower_bodies(data, digest, Path(folder.name), lowered.source, depth)
+            bodies[digest] = _lower_bodies(
+                problem, lowered.program.models[digest], Path(folder.name), lowered.source, depth
+            )
         except NotDrivenError as reason:
             refused[digest] = str(reason)
         except WpkError as error:
@@ -187,7 +197,7 @@ def _with_bodies(lowered: LoweredModel, depth: int) -> LoweredModel:
 
 
 def _lower_bodies(
-    data: bytes, digest: str, folder: Path, source: Source, depth: int
+    problem: Fallback, data: bytes, folder: Path, source: Source, depth: int
 ) -> tuple[LoweredModel, ...]:
     """Lower the bodies of the model of one node.
 
@@ -195,12 +205,14 @@ def _lower_bodies(
         NotDrivenError: It is no control flow, or none whose bodies wpk drives.
         WpkError: A body cannot be lowered.
     """
-    control = read_control_flow(onnx.load_model_from_string(data))
+    model = onnx.load_model_from_string(data)
+    require_driven(problem, model)
+    control = read_control_flow(model, problem.input_types)
     if depth == MAX_DEPTH:
         raise NotDrivenError(f"it lies within more than {MAX_DEPTH} others")
     made = []
     for number, body in enumerate(control.bodies):
-        path = folder / f"{digest[:16]}_{number}.onnx"
+        path = folder / f"{problem.model[:16]}_{number}.onnx"
         path.write_bytes(body.model.SerializeToString(deterministic=True))
         made.append(
             lower_model(path, {}, source.precision, source.skip, fallback=True, depth=depth + 1)

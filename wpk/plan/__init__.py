@@ -39,7 +39,15 @@ from wpk.plan.plan import (
     Step,
     Weight,
 )
-from wpk.plan.plan_file import Paths, bundle_of, plan_text, read_plan, write_plan
+from wpk.plan.control import CONTROL
+from wpk.plan.plan_file import (
+    Paths,
+    bundle_of,
+    plan_digest,
+    plan_text,
+    read_plan,
+    write_plan,
+)
 from wpk.plan.ports import KeptOutput, Port
 from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
 from wpk.plan.spec_of_plan import work_of

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wpk.closed_models import MAX_BYTES
+from wpk.control_flow import MAX_DEPTH
 from wpk.errors import PlanError
 from wpk.plan.container_layout import differs
 from wpk.plan.foreign import refuse_others
@@ -28,9 +29,10 @@ MAX_KERNEL_BYTES = 64 * 2**20
 MAX_DIGEST_BYTES = 256
 _LIMITS = {PLAN: MAX_PLAN_BYTES, SPEC: MAX_PLAN_BYTES, DIGEST: MAX_DIGEST_BYTES, WEIGHTS: None}
 
+_BODY = r"(bodies/[0-9a-f]{64}/)"
 _NAME = re.compile(
-    r"plan\.(json|spec|sha256)|weights\.safetensors|kernels/[0-9a-f]{64}\.(cubin|cu)"
-    r"|models/[0-9a-f]{64}\.onnx"
+    _BODY + rf"{{0,{MAX_DEPTH}}}(plan\.(json|spec|sha256)|weights\.safetensors"
+    r"|kernels/[0-9a-f]{64}\.(cubin|cu)|models/[0-9a-f]{64}\.onnx)"
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -113,7 +115,8 @@ def _check_members(path: Path, infos: list[zipfile.ZipInfo]) -> None:
             raise _damaged(path, f"has a compressed member {name!r}; plans are stored")
         if info.flag_bits & 1:
             raise _damaged(path, f"has an encrypted member {name!r}")
-        limit = _LIMITS.get(name, MAX_BYTES if name.startswith("models/") else MAX_KERNEL_BYTES)
+        own = re.sub(f"^{_BODY}*", "", name)
+        limit = _LIMITS.get(own, MAX_BYTES if own.startswith("models/") else MAX_KERNEL_BYTES)
         if limit is not None and info.file_size > limit:
             raise _damaged(
                 path, f"member {name!r} claims {info.file_size} bytes of at most {limit}"

@@ -22,7 +22,7 @@ from wpk.plan.ports import KeptOutput, Port
 from wpk.plan.provenance import Provenance
 from wpk.problems import Fallback
 
-SCHEMA = 8
+SCHEMA = 9
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 
@@ -159,9 +159,10 @@ class Step:
         operator: Names, nodes and problem, as lowering made them.
         inputs: Values and weights in the order of the operator's inputs.
         candidate: What computes it.
-        launches: Its kernels in sequence; none where a library or ONNX Runtime computes it.
+        launches: Its kernels in sequence; none where a library, ONNX Runtime or engines of bodies compute it.
         workspace_bytes: Scratch memory that a library asks for; launches say themselves what they need.
         evidence: Why.
+        bodies: SHA-256 of the ``plan.json`` of each body of control flow whose bodies are engines.
     """
 
     operator: Operator
@@ -170,16 +171,17 @@ class Step:
     launches: tuple[Launch, ...]
     workspace_bytes: int
     evidence: Evidence
+    bodies: tuple[str, ...] = ()
 
     @property
     def fallback(self) -> Fallback | None:
-        """What ONNX Runtime computes; None where a kernel or a library does."""
+        """What ONNX Runtime computes, or engines of bodies do; None where a kernel or a library does."""
         problem = self.operator.problem
         return problem if isinstance(problem, Fallback) else None
 
     @cached_property
     def image(self) -> LibraryImage | None:
-        """What a library must make ready; None where the step launches kernels, or ONNX Runtime executes it."""
+        """What a library must make ready; None where no library computes the step."""
         maker = self.candidate.maker
         if maker.kind is not Kind.LIBRARY:
             return None
@@ -273,7 +275,8 @@ class PlanBundle:
         weights: Arrays by `Weight.name`.
         cubins: Machine code by kernel digest.
         sources: Units by kernel digest, to read.
-        models: What ONNX Runtime executes, by SHA-256.
+        models: What ONNX Runtime executes, and control flow whose bodies are engines, by SHA-256.
+        bodies: The plans of these bodies, by SHA-256 of their ``plan.json``.
     """
 
     plan: Plan
@@ -281,6 +284,7 @@ class PlanBundle:
     cubins: dict[str, bytes]
     sources: dict[str, str] = field(default_factory=dict)
     models: dict[str, bytes] = field(default_factory=dict)
+    bodies: dict[str, "PlanBundle"] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """What it is for, and how large it is."""

@@ -16,6 +16,7 @@ from wpk.plan.container import (
     PLAN,
     SPEC,
     WEIGHTS,
+    Writer,
     member_of,
     read_container,
     write_container,
@@ -35,6 +36,9 @@ from wpk.version import VERSION
 
 Paths = str | os.PathLike[str]
 
+BODIES = "bodies/"
+"""In front of the names of the members of the plans of bodies."""
+
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 """An escape of a surrogate. Plans are UTF-8, which needs none; one by itself can be printed nowhere."""
 
@@ -49,10 +53,17 @@ def write_plan(path: Path, bundle: PlanBundle) -> None:
         PlanError: The bundle contradicts itself (a bug of the writer).
         OutputError: The file cannot be written.
     """
+    _check(bundle)
+    write_parts(path, plan_text(bundle.plan), spec_of_bundle(bundle), bundle)
+
+
+def _check(bundle: PlanBundle) -> None:
+    """Check a plan that is to be written, and the plans of its bodies."""
+    for body in bundle.bodies.values():
+        _check(body)
     _check_members(bundle)
     check_plan(bundle.plan)
     check_models(bundle)
-    write_parts(path, plan_text(bundle.plan), spec_of_bundle(bundle), bundle)
 
 
 def bundle_of(plan: Paths | PlanBundle) -> PlanBundle:
@@ -83,7 +94,12 @@ def write_parts(path: Path, text: bytes, spec: bytes, bundle: PlanBundle) -> Non
     Raises:
         OutputError: The file cannot be written.
     """
-    members = {
+    write_container(path, _members(text, spec, bundle))
+
+
+def _members(text: bytes, spec: bytes, bundle: PlanBundle) -> dict[str, Writer]:
+    """The members of a plan, those of its bodies last."""
+    members: dict[str, Writer] = {
         PLAN: member_of(text),
         SPEC: member_of(spec),
         WEIGHTS: (
@@ -97,13 +113,21 @@ def write_parts(path: Path, text: bytes, spec: bytes, bundle: PlanBundle) -> Non
     for digest in sorted(bundle.models):
         members[f"models/{digest}.onnx"] = member_of(bundle.models[digest])
     members[DIGEST] = member_of(digest_line(text))
-    write_container(path, members)
+    for digest, body in sorted(bundle.bodies.items()):
+        inner = _members(plan_text(body.plan), spec_of_bundle(body), body)
+        members |= {f"{BODIES}{digest}/{name}": member for name, member in inner.items()}
+    return members
 
 
 def plan_text(plan: Plan) -> bytes:
     """``plan.json``: it names every weight and kernel by digest, so it stands for the whole file."""
     text = json.dumps(encode(plan, Plan), indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode()
+
+
+def plan_digest(plan: Plan) -> str:
+    """SHA-256 of the plan's ``plan.json``."""
+    return _sha256(plan_text(plan))
 
 
 def spec_of_bundle(bundle: PlanBundle) -> bytes:
@@ -123,7 +147,18 @@ def read_plan(path: Path) -> PlanBundle:
         PlanError: The file is damaged, hostile or from another version; the message names the
             file's member or field.
     """
-    members = read_container(path)
+    return _read_members(str(path), read_container(path))
+
+
+def _read_members(path: str, members: dict[str, bytes]) -> PlanBundle:
+    """Read a plan, or that of a body."""
+    bodies: dict[str, dict[str, bytes]] = {}
+    for name in [name for name in members if name.startswith(BODIES)]:
+        _, digest, own = name.split("/", 2)
+        bodies.setdefault(digest, {})[own] = members.pop(name)
+    for name in (PLAN, SPEC, WEIGHTS, DIGEST):
+        if name not in members:
+            raise wrong(path, f"has no member {name!r}")
     text = members.pop(PLAN)
     if members.pop(DIGEST) != digest_line(text):
         raise PlanError(
@@ -138,6 +173,7 @@ def read_plan(path: Path) -> PlanBundle:
         {_stem(n): data for n, data in members.items() if n.endswith(".cubin")},
         {_stem(n): _text(n, data) for n, data in members.items() if n.endswith(".cu")},
         {_stem(n): data for n, data in members.items() if n.endswith(".onnx")},
+        {d: _read_members(f"{path}, {BODIES}{d[:12]}", inner) for d, inner in bodies.items()},
     )
     _check_members(bundle)
     check_plan(plan)
@@ -204,6 +240,10 @@ def _check_members(bundle: PlanBundle) -> None:
 
     named = {each.model for step in plan.steps if (each := step.fallback) is not None}
     _same_names("models", named, set(bundle.models))
+    called = {digest for step in plan.steps for digest in step.bodies}
+    _same_names("bodies", called, set(bundle.bodies))
+    for digest, body in bundle.bodies.items():
+        _same(f"bodies/{digest[:12]}", digest, plan_digest(body.plan))
     for digest, data in bundle.models.items():
         _same(f"models/{digest[:12]}", digest, _sha256(data))
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from wpk.dims import DimExpr
+from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.problems.access import Access
 from wpk.problems.family import Family
@@ -69,6 +70,11 @@ class Fallback(Problem):
     def family(self) -> Family:
         """See `Problem.family`."""
         return Family.FALLBACK
+
+    @property
+    def input_types(self) -> tuple[DType, ...]:
+        """Types in memory of its inputs; those that stay in the machine's memory are left out."""
+        return tuple(each.tensor.dtype for each in self.x if each is not None)
 
     def words(self) -> str:
         """``onnxruntime TopK, ArgMax``."""

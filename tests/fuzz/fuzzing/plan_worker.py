@@ -199,7 +199,7 @@ def _commanded(*arguments: str) -> str:
 
 
 def _damaged_lock(random: Random, base: Base, path: Path) -> tuple[str, Use]:
-    write_lock(path, base.bundle.plan)
+    write_lock(path, base.bundle)
     made, words = damaged(random, json.loads(path.read_text(encoding="utf-8")))
     path.write_text(json.dumps(made), encoding="utf-8", errors="surrogatepass")
 

@@ -34,10 +34,12 @@ def check_candidate(sized: SizedPlan, step: Step, path: str) -> None:
         PlanError: Naming the field.
     """
     maker = step.candidate.maker
-    if (maker.kind is Kind.RUNTIME) != (step.fallback is not None):
+    if (maker.kind in (Kind.RUNTIME, Kind.CONTROL)) != (step.fallback is not None):
         raise wrong(
             f"{path}.candidate.maker.kind", f"{maker.kind} for {step.operator.problem.family}"
         )
+    if (maker.kind is Kind.CONTROL) != bool(step.bodies):
+        raise wrong(f"{path}.bodies", f"{len(step.bodies)}, and {maker.name} computes it")
     if step.image is not None:
         _check_call(sized, step, step.image, path)
         return

@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 
+import onnx
+
 from wpk.closed_models import ClosedModel, ClosedModelError, ModelPort, read_closed_model
+from wpk.control_flow import NotDrivenError, read_control_flow, require_driven, require_ports
 from wpk.dtypes import DType
+from wpk.plan.control import CONTROL
 from wpk.plan.fields import wrong
 from wpk.plan.plan import PlanBundle, Step
 from wpk.problems import Crossing, Fallback
@@ -31,6 +35,36 @@ def check_models(bundle: PlanBundle) -> None:
         if step.fallback is not None:
             path = f"plan.steps[{index}].operator"
             _check_step(step, step.fallback, known[step.fallback.model], path)
+            if step.bodies:
+                _check_bodies(bundle, step, step.fallback, f"plan.steps[{index}]")
+
+
+def _check_bodies(bundle: PlanBundle, step: Step, problem: Fallback, path: str) -> None:
+    """Check that the engines of a step are those that its control flow asks for."""
+    if step.candidate != CONTROL:
+        seen = f"{step.candidate.maker.title} {step.candidate.configuration}"
+        raise wrong(f"{path}.candidate", f"{seen[:80]}, installed is {CONTROL.maker.title}")
+    model = onnx.load_model_from_string(bundle.models[problem.model])
+    plans = [bundle.bodies[digest].plan for digest in step.bodies]
+    for plan in plans:
+        if (plan.target, plan.arch, plan.precision) != (
+            bundle.plan.target,
+            bundle.plan.arch,
+            bundle.plan.precision,
+        ):
+            raise wrong(f"{path}.bodies", f"are for {plan.target}, {plan.arch}, {plan.precision}")
+    try:
+        require_driven(problem, model)
+        control = read_control_flow(model, problem.input_types)
+        if len(control.bodies) != len(plans):
+            raise NotDrivenError(f"{len(plans)} bodies, the node has {len(control.bodies)}")
+        for body, plan in zip(control.bodies, plans, strict=True):
+            if plan.free or plan.kept_outputs:
+                raise NotDrivenError("a body has shapes that a run decides")
+            sides = [[(p.name, p.dtype, p.shape) for p in s] for s in (plan.inputs, plan.outputs)]
+            require_ports(body, (sides[0], sides[1]))
+    except (NotDrivenError, KeyError, IndexError, ValueError) as error:
+        raise wrong(f"{path}.bodies", f"{error}") from error
 
 
 def _check_step(step: Step, problem: Fallback, model: ClosedModel, path: str) -> None:

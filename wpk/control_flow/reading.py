@@ -1,132 +1,33 @@
-"""Control flow whose bodies are models of their own: what an If, a Loop or a Scan reads, carries and collects.
-
-The node comes as a closed model (`wpk.closed_models`) of one node. Its inputs are what the node and its bodies
-read, its initializers are constants of these, and its outputs are the node's outputs that somebody reads.
-"""
+"""Read the closed model of one If, Loop or Scan: its bodies become models of their own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 
-from wpk.closed_models import element_type_of, subgraphs
-from wpk.dims import DimExpr
+from wpk.closed_models import subgraphs
+from wpk.control_flow.types import (
+    OPERATORS,
+    Body,
+    Conditional,
+    ControlFlow,
+    NotDrivenError,
+    Slices,
+    Source,
+    Turns,
+    known_shape,
+)
 from wpk.dtypes import DType
 
-OPERATORS = ("If", "Loop", "Scan")
 
-MAX_DEPTH = 4
-"""In how many bodies a body may lie."""
-
-Ports = Sequence[tuple[str, DType | None, tuple[DimExpr, ...]]]
-"""Names, types and shapes of inputs or outputs."""
-
-Constant = NDArray[np.generic]
-
-Source = int | Constant
-"""What is read: an input of the node's model, by its number, or a constant."""
-
-
-class NotDrivenError(ValueError):
-    """The bodies of a node cannot be driven one by one; the message says why."""
-
-
-@dataclass(frozen=True)
-class Body:
-    """A body as a model.
-
-    Attributes:
-        model: Its inputs are those that the node gives it, then what it reads from outside.
-        captured: Numbers of the node's model's inputs that it reads from outside.
-    """
-
-    model: onnx.ModelProto
-    captured: tuple[int, ...]
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of all inputs."""
-        return tuple(each.name for each in self.model.graph.input)
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """Names of the inputs that the node gives."""
-        return self.inputs[: len(self.inputs) - len(self.captured)]
-
-    @property
-    def read(self) -> tuple[str, ...]:
-        """Names of the inputs that are read from outside, in the order of `captured`."""
-        return self.inputs[len(self.inputs) - len(self.captured) :]
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Names of the outputs."""
-        return tuple(each.name for each in self.model.graph.output)
-
-
-@dataclass(frozen=True)
-class Conditional:
-    """An If: the outputs of either body are those of the node's model.
-
-    Attributes:
-        condition: Which body is executed.
-        bodies: Where it holds, and where it does not.
-    """
-
-    condition: Source
-    bodies: tuple[Body, Body]
-
-
-@dataclass(frozen=True)
-class Slices:
-    """A Scan's input or output, cut along its first axis.
-
-    Attributes:
-        source: The input; None for an output.
-        backwards: Whether the last part belongs to the first turn.
-    """
-
-    source: Source | None
-    backwards: bool
-
-
-@dataclass(frozen=True)
-class Turns:
-    """A Loop or a Scan: its body, executed again and again.
-
-    A Loop gives its body the turn's number and whether the condition holds, then the states; a Scan the
-    states, then a part of each sliced input. The body gives a Loop's next condition, the next states,
-    then a part of each collected output.
-
-    Attributes:
-        count: How many turns at most; None without a limit.
-        condition: Whether the first turn takes place; None where nothing but the count decides.
-        is_loop: Whether it is a Loop.
-        states: What the states are at first.
-        sliced: What the body is given a part of in each turn.
-        collected: What it gives a part of in each turn, the part of each turn behind the other.
-        results: For each output of the node's model the state, or behind all states the collected output.
-        bodies: The body.
-    """
-
-    count: Source | None
-    condition: Source | None
-    is_loop: bool
-    states: tuple[Source, ...]
-    sliced: tuple[Slices, ...]
-    collected: tuple[Slices, ...]
-    results: tuple[int, ...]
-    bodies: tuple[Body]
-
-
-ControlFlow = Conditional | Turns
-
-
-def read_control_flow(model: onnx.ModelProto) -> ControlFlow:
+def read_control_flow(model: onnx.ModelProto, types: Sequence[DType]) -> ControlFlow:
     """Read the model of one node.
+
+    Args:
+        model: The node.
+        types: Types that the model's inputs have in memory. A body takes what it reads from outside in
+            these, and converts it.
 
     Raises:
         NotDrivenError: It is none of an If, a Loop or a Scan, or one that is not carried.
@@ -135,7 +36,7 @@ def read_control_flow(model: onnx.ModelProto) -> ControlFlow:
     if len(nodes) != 1 or nodes[0].op_type not in OPERATORS:
         names = ", ".join(node.op_type for node in nodes[:4])
         raise NotDrivenError(f"{names or 'nothing'} is not one If, Loop or Scan")
-    reading = _Reading(model, nodes[0])
+    reading = _Reading(model, nodes[0], types)
     match nodes[0].op_type:
         case "If":
             return reading.conditional()
@@ -145,38 +46,14 @@ def read_control_flow(model: onnx.ModelProto) -> ControlFlow:
             return reading.scan()
 
 
-def require_ports(body: Body, ports: tuple[Ports, Ports]) -> None:
-    """Check that what executes a body takes and gives what the node does.
-
-    Args:
-        body: The body.
-        ports: Inputs and outputs of what executes it.
-
-    Raises:
-        NotDrivenError: Something differs; names it.
-    """
-    graph = body.model.graph
-    for what, infos, seen in (
-        ("inputs", graph.input, ports[0]),
-        ("outputs", graph.output, ports[1]),
-    ):
-        wanted = [_port(info) for info in infos]
-        if wanted != list(seen):
-            differs = [each for each in seen if each not in wanted] or list(seen)
-            raise NotDrivenError(
-                f"a body has the {what} {differs[:3]}, where the node has {wanted[:3]}"
-            )
-
-
-def _port(info: onnx.ValueInfoProto) -> tuple[str, DType | None, tuple[DimExpr, ...]]:
-    return info.name, element_type_of(info.type.tensor_type.elem_type), _known_shape(info)
-
-
 class _Reading:
     """A node and what surrounds it."""
 
-    def __init__(self, model: onnx.ModelProto, node: onnx.NodeProto) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, node: onnx.NodeProto, types: Sequence[DType]
+    ) -> None:
         graph = model.graph
+        self._types = types
         self._model, self._node = model, node
         self._attributes = {each.name: each for each in node.attribute}
         self._constants = {each.name: each for each in graph.initializer}
@@ -306,7 +183,7 @@ class _Reading:
             return tuple(self._constants[name].dims)
         if name not in self._infos:
             raise NotDrivenError(f"it reads {name!r}, which nothing gives")
-        return _known_shape(self._infos[name])
+        return known_shape(self._infos[name])
 
     def _integers(self, attribute: str, count: int) -> list[int]:
         found = self._attributes.get(attribute)
@@ -336,8 +213,14 @@ class _Reading:
             raise NotDrivenError(f"its body reads {min(lost)!r}, which nothing gives")
         taken = inside | set(names)
         given = [_free_name(f"output_{number}", taken) for number in range(len(places))]
+        outside = {name: self._outside(name, taken) for name in captured}
         made = onnx.helper.make_graph(
             [
+                *(
+                    onnx.helper.make_node("Cast", [info.name], [name], name, to=self._type_of(name))
+                    for name, info in outside.items()
+                    if info.name != name
+                ),
                 *graph.node,
                 *(
                     onnx.helper.make_node("Identity", [graph.output[place].name], [name], name=name)
@@ -345,16 +228,26 @@ class _Reading:
                 ),
             ],
             graph.name or "body",
-            [*inputs, *(self._infos[name] for name in captured)],
+            [*inputs, *outside.values()],
             [_renamed(info, name) for info, name in zip(outputs, given, strict=True)],
             [*graph.initializer, *constants],
         )
         for each in made.input:
-            _known_shape(each)
+            known_shape(each)
         model = onnx.ModelProto()
         model.CopyFrom(self._model)
         model.graph.CopyFrom(made)
         return Body(model, tuple(self._numbers[name] for name in captured))
+
+    def _outside(self, name: str, taken: set[str]) -> onnx.ValueInfoProto:
+        """What a body reads from outside, in the type that it has in memory; there under another name."""
+        info = self._infos[name]
+        code = onnx.helper.np_dtype_to_tensor_dtype(self._types[self._numbers[name]].numpy)
+        if code == info.type.tensor_type.elem_type or name in self._node.input:
+            return info
+        return onnx.helper.make_tensor_value_info(
+            _free_name(f"{name}_outside", taken), code, known_shape(info)
+        )
 
 
 def _outer_names(graph: onnx.GraphProto) -> list[str]:
@@ -379,13 +272,6 @@ def _free_name(name: str, taken: set[str]) -> str:
 def _own_shape(info: onnx.ValueInfoProto) -> tuple[int, ...]:
     """The shape of a number or condition of a body: () where the body does not say."""
     return tuple(1 for _ in info.type.tensor_type.shape.dim)
-
-
-def _known_shape(info: onnx.ValueInfoProto) -> tuple[int, ...]:
-    tensor = info.type.tensor_type
-    if not tensor.HasField("shape") or not all(d.dim_value > 0 for d in tensor.shape.dim):
-        raise NotDrivenError(f"the shape of '{info.name}' is not known, or it has no elements")
-    return tuple(each.dim_value for each in tensor.shape.dim)
 
 
 def _typed(info: onnx.ValueInfoProto, code: int, shape: Sequence[int]) -> onnx.ValueInfoProto:

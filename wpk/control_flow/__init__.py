@@ -1,0 +1,19 @@
+"""Control flow whose bodies are models of their own, to be made engines and driven one by one.
+
+A node comes as a closed model (`wpk.closed_models`) of one node. Its inputs are what the node and its bodies
+read, its initializers are constants of these, and its outputs are the node's outputs that somebody reads.
+"""
+
+from wpk.control_flow.fits import Ports, require_driven, require_ports
+from wpk.control_flow.reading import read_control_flow
+from wpk.control_flow.types import (
+    MAX_DEPTH,
+    OPERATORS,
+    Body,
+    Conditional,
+    ControlFlow,
+    NotDrivenError,
+    Slices,
+    Source,
+    Turns,
+)
