@@ -25,7 +25,7 @@ class Maker:
 
     Attributes:
         name: The template's name, e.g. ``conv_mma``, the library's, e.g. ``cuDNN``, ``ONNX Runtime``, or
-            ``engines of its bodies``.
+            ``engines of bodies``.
         version: The template's or the library's, as text: another one makes other kernels.
         kind: Which of them it is.
     """

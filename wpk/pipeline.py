@@ -35,6 +35,7 @@ from wpk.checks import (
     require_inputs,
     require_passed,
     scope_of,
+    scope_of_bodies,
     verify,
     with_checks,
 )
@@ -195,7 +196,7 @@ def preview(
     target = choose_target(build.target, Precision(build.precision))
     job = _Job(Path(model), build, target, CacheFolder(cache), progress)
     tuning = job.tuning(search, None)
-    operators, skipped = job.lower().program.operators, build.skip_templates
+    operators, skipped = job.lower().all_operators, build.skip_templates
     return preview_of(operators, target, tuning, search.operators, progress, skip=skipped)
 
 
@@ -336,7 +337,7 @@ class _Job:
 
     def of_bodies(self) -> "_Job":
         """The same for bodies, whose inputs have known shapes, and none that a person gives."""
-        scope = None if self.scope is None else replace(self.scope, given=(), tolerance=None)
+        scope = None if self.scope is None else scope_of_bodies(self.scope)
         return replace(self, build=replace(self.build, shapes={}), scope=scope, inputs=())
 
     def setting(

@@ -22,6 +22,7 @@ def check_fallback(
     hosts: HostSteps,
     reference: HandedReference,
     memory: Mapping[str, Array],
+    precision: Precision,
 ) -> Check:
     """Compare a step with onnx's reference, in float64, on the reference's values.
 
@@ -30,6 +31,7 @@ def check_fallback(
         hosts: Executes it.
         reference: What it should give.
         memory: The reference's tensors as they lie in memory.
+        precision: What multiplications of engines may use.
     """
     right = {name: memory[name] for name in reference.outputs}
     try:
@@ -48,7 +50,7 @@ def check_fallback(
         lambda _: given,
         right,
         {},
-        narrow[0] if narrow else Precision.FP32,
+        precision if step.bodies else narrow[0] if narrow else Precision.FP32,
         NAME,
         closer=CloserLook(reference.model),
     )

@@ -1,11 +1,12 @@
 """What of a model kernels carry, what ONNX Runtime executes, and what is refused; nothing is compiled for it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from wpk.dtypes import Precision
 from wpk.errors import WpkError
-from wpk.lowering.model import lower_model
+from wpk.lowering.model import LoweredModel, lower_model
 from wpk.problems import Fallback
 from wpk.report import Block, Table, visible
 
@@ -33,7 +34,7 @@ class Capability:
     """What becomes of a model.
 
     Attributes:
-        kernels: Operators that kernels compute.
+        kernels: Operators that kernels compute, those of bodies of control flow included.
         carried: Nodes of the model that are part of these, or that the graph passes made unnecessary.
         handed: What ONNX Runtime executes.
         refused: Why there is no engine, in words; empty where there is one.
@@ -51,15 +52,27 @@ def capability_of(path: Path) -> Capability:
         lowered = lower_model(path, {}, Precision.FP32, fallback=True)
     except WpkError as error:
         return Capability(0, 0, (), f"{error.what} (fix: {error.fix})")
-    operators = lowered.program.operators
-    handed = tuple(
-        HandedNodes(each.nodes, each.problem.operators, each.note)
-        for each in operators
-        if isinstance(each.problem, Fallback)
-    )
+    handed = tuple(_handed(lowered))
     away = {name for each in handed for name in each.nodes}
     carried = sum(node.name not in away for node in lowered.before)
-    return Capability(len(operators) - len(handed), carried, handed, "")
+    return Capability(_kernels(lowered), carried, handed, "")
+
+
+def _handed(lowered: LoweredModel) -> Iterator[HandedNodes]:
+    """What ONNX Runtime executes, in bodies of control flow that are engines, too."""
+    for each in lowered.program.operators:
+        if not isinstance(each.problem, Fallback):
+            continue
+        if each.problem.model not in lowered.bodies:
+            yield HandedNodes(each.nodes, each.problem.operators, each.note)
+        for body in lowered.bodies.get(each.problem.model, ()):
+            yield from _handed(body)
+
+
+def _kernels(lowered: LoweredModel) -> int:
+    """Operators that kernels compute, those of bodies included."""
+    within = (_kernels(body) for made in lowered.bodies.values() for body in made)
+    return len(lowered.program.problems) + sum(within)
 
 
 def capability_blocks(capability: Capability) -> list[Block]:

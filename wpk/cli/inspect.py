@@ -49,7 +49,7 @@ def _plan(arguments: argparse.Namespace) -> None:
     elif arguments.json:
         print(json.dumps(encode(bundle.plan, Plan)))
     else:
-        say(*summary(bundle.plan))
+        say(*summary(bundle))
 
 
 def _engine(arguments: argparse.Namespace, tool: str) -> None:

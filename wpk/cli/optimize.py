@@ -221,7 +221,7 @@ def _say_and_write(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
     if arguments.lock is not None:
         write_lock(arguments.lock, bundle)
         written.append(f"lock: {arguments.lock}")
-    told = [] if arguments.quiet else (summary if arguments.verbose else short_summary)(bundle.plan)
+    told = [] if arguments.quiet else (summary if arguments.verbose else short_summary)(bundle)
     say(*told, "\n".join(written))
 
 

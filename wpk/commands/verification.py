@@ -17,7 +17,7 @@ from wpk.checks import (
     require_inputs,
     require_passed,
 )
-from wpk.checks import verify as verify_bundle
+from wpk.checks import verify_with_bodies as verify_bundle
 from wpk.engine import Likeness, MachineCode, compare_machine_code, require_executable, require_same
 from wpk.errors import EngineError
 from wpk.lowering.model import lower_model

@@ -45,7 +45,7 @@ class MachineCode:
 def compare_machine_code(
     bundle: PlanBundle, progress: Progress = silent, *, cache: KernelCache | None = None
 ) -> MachineCode:
-    """Compile every kernel of a plan again, and compare.
+    """Compile every kernel of a plan and of its bodies again, and compare.
 
     Args:
         bundle: The plan.
@@ -55,6 +55,18 @@ def compare_machine_code(
     Raises:
         PlanError: The plan's kernels are not those of this installation.
     """
+    own = _compare_own(bundle, progress, cache)
+    for body in bundle.bodies.values():
+        found = compare_machine_code(body, progress, cache=cache)
+        if own.likeness is Likeness.SAME or found.likeness is Likeness.DIFFERS:
+            own = own if found.likeness is Likeness.SAME and bundle.plan.kernels else found
+    return own
+
+
+def _compare_own(
+    bundle: PlanBundle, progress: Progress, cache: KernelCache | None
+) -> MachineCode:
+    """Compare the kernels of a plan, without those of its bodies."""
     plan = bundle.plan
     sources = regenerate(plan)
     if not sources:

@@ -24,7 +24,7 @@ from wpk.loading import load_graph
 from wpk.lowering.flat_graph import FlatGraph, flatten
 from wpk.lowering.free_sizes import Assignment, assignments, constants_that_meet, sizes_to_check
 from wpk.lowering.lower import lower
-from wpk.lowering.program import NodeRecord, Program
+from wpk.lowering.program import NodeRecord, Operator, Program
 from wpk.problems import Fallback
 from wpk.progress import Progress, silent
 from wpk.shape_ranges import SizeRange, size_ranges
@@ -109,6 +109,18 @@ class LoweredModel:
     free_sizes: tuple[Assignment, ...]
     bodies: Mapping[str, "tuple[LoweredModel, ...]"] = field(default_factory=dict)
     folder: TemporaryDirectory[str] | None = None
+
+    @property
+    def all_operators(self) -> tuple[Operator, ...]:
+        """Its operators, and those of bodies under names that say whose they are."""
+        found = list(self.program.operators)
+        for operator in self.program.operators:
+            problem = operator.problem
+            made = self.bodies.get(problem.model, ()) if isinstance(problem, Fallback) else ()
+            for body in made:
+                inner = body.all_operators
+                found += [replace(o, name=f"{operator.name}/{o.name}") for o in inner]
+        return tuple(found)
 
     @property
     def has_kernels(self) -> bool:

@@ -2,5 +2,5 @@
 
 from wpk.candidate import Candidate, Kind, Maker
 
-CONTROL = Candidate(Maker("engines of its bodies", "1", Kind.CONTROL), ())
+CONTROL = Candidate(Maker("engines of bodies", "1", Kind.CONTROL), ())
 """What control flow is driven by. Its version is raised where an older one would drive it otherwise."""

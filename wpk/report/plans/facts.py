@@ -18,6 +18,7 @@ from wpk.plan import (
     PassSummary,
     Ratio,
 )
+from wpk.report.plans.bodies import BodyFacts
 from wpk.report.plans.check_words import outcome_word
 from wpk.report.plans.contest import ContestFacts
 from wpk.report.plans.memory import MemoryFacts
@@ -213,6 +214,7 @@ class ReportFacts:
         checked_on: What executed everything that was checked, in words; empty where nothing was.
         cpu_refusal: Why the CPU device of this installation would refuse the plan; empty if not.
         sources: Generated units by digest, where they were given.
+        bodies: Bodies of control flow that are engines, where their plans were given.
     """
 
     wpk: str
@@ -245,6 +247,7 @@ class ReportFacts:
     checked_on: str
     cpu_refusal: str
     sources: dict[str, str]
+    bodies: tuple[BodyFacts, ...] = ()
 
     @cached_property
     def measured_operators(self) -> list[tuple[OperatorFacts, Measurement]]:

@@ -1,4 +1,4 @@
-"""What no kernel computes, in sentences: which nodes ONNX Runtime executes, why, and at what cost."""
+"""What the host executes or drives, in sentences: which nodes, why, and at what cost."""
 
 from wpk.candidate import Kind
 from wpk.report.plans.facts import OperatorFacts, ReportFacts
@@ -11,7 +11,12 @@ def fallback_operators(facts: ReportFacts) -> list[OperatorFacts]:
 
 
 def fallback_sentences(facts: ReportFacts) -> list[str]:
-    """Say which nodes have no kernel; nothing where all have one."""
+    """Say which nodes the host executes or drives; nothing where there are none."""
+    return [*_handed(facts), *_driven(facts)]
+
+
+def _handed(facts: ReportFacts) -> list[str]:
+    """Which nodes have no kernel."""
     operators = fallback_operators(facts)
     if not operators:
         return []
@@ -27,6 +32,19 @@ def fallback_sentences(facts: ReportFacts) -> list[str]:
         sentences.append(f"{each.name} holds {listed(each.nodes)}; {_cost(each)}.")
         sentences += [f"{each.name}: {reason}." for reason in each.note.split("; ")]
     return sentences
+
+
+def _driven(facts: ReportFacts) -> list[str]:
+    """Which nodes have bodies that are engines, and what these are."""
+    operators = [each for each in facts.operators if each.candidate.maker.kind is Kind.CONTROL]
+    sentences = [
+        (
+            f"{each.name} holds {listed(each.nodes)}: the host looks at the condition and runs the engines "
+            f"of its bodies as often as needed, and a run on a GPU waits for it; {_cost(each)}."
+        )
+        for each in operators
+    ]
+    return sentences + [f"{body.sentence}." for body in facts.bodies]
 
 
 def _cost(operator: OperatorFacts) -> str:

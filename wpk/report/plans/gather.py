@@ -10,6 +10,7 @@ from wpk.launch import Launch
 from wpk.plan import KeptOutput, Plan, PlanBundle, Port, Step, order_of
 from wpk.problems import Problem
 from wpk.problems.signs import TIMES
+from wpk.report.plans.bodies import bodies_of
 from wpk.report.plans.check_words import state_word
 from wpk.report.plans.contest import contest_of, speedup_over_library, why_words
 from wpk.report.plans.facts import LaunchFacts, OperatorFacts, PortFacts, ProblemFacts, ReportFacts
@@ -59,6 +60,7 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         checked_on="the CPU" if plan.checked_on.startswith("cpu") else plan.checked_on,
         cpu_refusal=refusal,
         sources=dict(sources),
+        bodies=tuple(bodies_of(subject)) if isinstance(subject, PlanBundle) else (),
     )
 
 

@@ -27,13 +27,13 @@ _LONGEST_SHOWN = 8
 """Operators in the short summary: of most networks, half of the time."""
 
 
-def summary(plan: Plan) -> list[Block]:
+def summary(plan: Plan | PlanBundle) -> list[Block]:
     """Say what was chosen, operator by operator, how each space was narrowed, and the sums."""
     facts = gather(plan)
     return [_operators(facts), _search(facts), *_measured(facts), _sums(facts)]
 
 
-def short_summary(plan: Plan) -> list[Block]:
+def short_summary(plan: Plan | PlanBundle) -> list[Block]:
     """Say what takes the time, and the sums."""
     facts = gather(plan)
     return [_longest(facts), _sums(facts)]

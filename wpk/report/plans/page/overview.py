@@ -193,11 +193,11 @@ def precision_section(facts: ReportFacts) -> Html:
 
 
 def fallback_section(facts: ReportFacts) -> Html | str:
-    """Return which nodes ONNX Runtime executes; nothing where there are none."""
+    """Return which nodes the host executes or drives; nothing where there are none."""
     first, *steps = fallback_sentences(facts) or [""]
     items = [tag("li", each) for each in steps]
     return (
-        section("fallback", "Without a kernel", tag("p", first), tag("ul", *items)) if items else ""
+        section("fallback", "Executed or driven by the host", tag("p", first), tag("ul", *items)) if items else ""
     )
 
 
