@@ -215,9 +215,7 @@ class Bindings:
         if self._bindings.is_full:
             self._settle()
             self._bindings.make_room()
-        return Binding(
-            self._plan, self._device, dims, self._memory, layouts, self._hosts, external
-        )
+        return Binding(self._plan, self._device, dims, self._memory, layouts, self._hosts, external)
 
     @property
     def held_bytes(self) -> tuple[int, int]:

@@ -114,7 +114,9 @@ class ControlRun:
             return
         taken = 0 if self._condition(self._control.condition, inputs) else 1
         body, engine = self._control.bodies[taken], self._bodies[taken]
-        self._execute(engine, _captured(body, inputs), dict(zip(body.outputs, outputs, strict=True)))
+        self._execute(
+            engine, _captured(body, inputs), dict(zip(body.outputs, outputs, strict=True))
+        )
 
     def _take_turns(
         self, turns: Turns, engine: BodyEngine, inputs: Sequence[int], outputs: Sequence[int]
@@ -139,7 +141,9 @@ class ControlRun:
         if turns.is_loop:
             results[body.outputs[0]] = self._cells.at(body.outputs[0], sizes[body.outputs[0]])
             self._device.write(places[given[1]], np.ones(1, np.uint8))
-        collected = [at for at, which in zip(outputs, turns.results, strict=True) if which >= len(states)]
+        collected = [
+            at for at, which in zip(outputs, turns.results, strict=True) if which >= len(states)
+        ]
         order = [which - len(states) for which in turns.results if which >= len(states)]
         count = self._count(turns.count, inputs)
         going = turns.condition is None or self._condition(turns.condition, inputs)

@@ -55,9 +55,7 @@ def _drive(ready: ControlStep, arrays: list[Array]) -> list[Array]:
     """Execute control flow on arrays."""
     device, cells = ready.device, Cells(ready.device)
     shapes = [[int(str(n)) for n in each.shape] for each in ready.problem.results]
-    sizes = [
-        prod(shape) * dtype.bytes for shape, dtype in zip(shapes, ready.made, strict=True)
-    ]
+    sizes = [prod(shape) * dtype.bytes for shape, dtype in zip(shapes, ready.made, strict=True)]
     try:
         inputs = [
             placed(device, cells, f"input {number}", array, dtype)

@@ -63,9 +63,7 @@ def compare_machine_code(
     return own
 
 
-def _compare_own(
-    bundle: PlanBundle, progress: Progress, cache: KernelCache | None
-) -> MachineCode:
+def _compare_own(bundle: PlanBundle, progress: Progress, cache: KernelCache | None) -> MachineCode:
     """Compare the kernels of a plan, without those of its bodies."""
     plan = bundle.plan
     sources = regenerate(plan)

@@ -1,10 +1,12 @@
 """Turn a model file into a lowered program: load it, run the graph passes, cut it into operators, lower them."""
 
 import math
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -74,6 +76,19 @@ class Source:
     skip: Collection[str]
 
 
+class BodyFolder:
+    """A folder for the files of bodies, which goes with this.
+
+    Attributes:
+        path: Where it is.
+    """
+
+    def __init__(self) -> None:
+        """Make it."""
+        self.path = Path(tempfile.mkdtemp(prefix="wpk-bodies-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
 LARGE = 2**22
 """Elements of all values together from which on a model is not checked at the largest size of its
 free dimension, unless a constant meets that dimension: seconds on a CPU."""
@@ -108,7 +123,7 @@ class LoweredModel:
     opset: int
     free_sizes: tuple[Assignment, ...]
     bodies: Mapping[str, "tuple[LoweredModel, ...]"] = field(default_factory=dict)
-    folder: TemporaryDirectory[str] | None = None
+    folder: "BodyFolder | None" = None
 
     @property
     def all_operators(self) -> tuple[Operator, ...]:
@@ -184,13 +199,13 @@ def _with_bodies(lowered: LoweredModel, depth: int) -> LoweredModel:
     """Lower the bodies of control flow, too; what stays with ONNX Runtime says why."""
     bodies: dict[str, tuple[LoweredModel, ...]] = {}
     refused: dict[str, str] = {}
-    folder = TemporaryDirectory(prefix="wpk-bodies-")
+    folder = BodyFolder()
     problems = [each.problem for each in lowered.program.operators]
     for problem in (each for each in problems if isinstance(each, Fallback)):
         digest = problem.model
         try:
             bodies[digest] = _lower_bodies(
-                problem, lowered.program.models[digest], Path(folder.name), lowered.source, depth
+                problem, lowered.program.models[digest], folder.path, lowered.source, depth
             )
         except NotDrivenError as reason:
             refused[digest] = str(reason)

@@ -197,7 +197,9 @@ def fallback_section(facts: ReportFacts) -> Html | str:
     first, *steps = fallback_sentences(facts) or [""]
     items = [tag("li", each) for each in steps]
     return (
-        section("fallback", "Executed or driven by the host", tag("p", first), tag("ul", *items)) if items else ""
+        section("fallback", "Executed or driven by the host", tag("p", first), tag("ul", *items))
+        if items
+        else ""
     )
 
 

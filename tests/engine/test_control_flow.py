@@ -1,0 +1,245 @@
+"""Control flow whose bodies are engines, from the model to numbers, on the CPU and on a device with streams."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from support.devices.stream_device import Streams
+from support.networks.control_flow_models import DRAWN, MODELS
+from support.networks.fallback_models import text_model
+
+import wpk
+from wpk.assembly import write_lock
+from wpk.backends import open_device
+from wpk.checks import Scope, prove_passes, verify
+from wpk.control_flow import Turns
+from wpk.dtypes import Precision
+from wpk.engine import Engine, random_inputs
+from wpk.engine.control_run import ControlRun
+from wpk.errors import LaunchError, PlanError, VerificationError
+from wpk.lowering.model import lower_model
+from wpk.plan import Outcome, PlanBundle
+from wpk.plan.control import CONTROL
+from wpk.plan.plan_file import read_plan, write_plan
+from wpk.progress import silent
+
+pytestmark = pytest.mark.usefixtures("one_finalist")
+KEPT = {"skip_passes": ("unroll-loops",)}
+
+
+@pytest.fixture(name="plans", scope="module")
+def fixture_plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+    """Each model beside its plan, unchecked; made when first asked for."""
+    return {"": (tmp_path_factory.mktemp("control"), Path())}
+
+
+def written(plans: dict[str, tuple[Path, Path]], name: str) -> tuple[Path, Path]:
+    if name not in plans:
+        folder = plans[""][0]
+        plans[name] = folder / f"{name}.onnx", folder / f"{name}.plan"
+        onnx.save(MODELS[name](), plans[name][0])
+        wpk.optimize(*plans[name], target="h200", search="static", check="off", **KEPT)
+    return plans[name]
+
+
+def right(model: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    names = [each.name for each in session.get_outputs()]
+    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
+
+
+def drawn(engine: Engine, name: str, seed: int, way: Mapping[str, Any]) -> dict[str, Any]:
+    inputs = random_inputs(engine.plan, seed)
+    return inputs | {key: np.asarray(way[key], inputs[key].dtype) for key in way}
+
+
+def require_equal(given: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    assert given.keys() == expected.keys()
+    for name, array in expected.items():
+        assert (given[name].dtype, given[name].shape) == (array.dtype, array.shape), name
+        np.testing.assert_allclose(given[name], array, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_way_gives_what_onnxruntime_gives(plans: dict[str, Any], name: str) -> None:
+    model, path = written(plans, name)
+    with wpk.load(path, device="cpu") as engine:
+        assert [s.candidate for s in engine.plan.steps if s.fallback is not None] == [CONTROL]
+        for seed, way in enumerate(DRAWN[name] * 2):
+            inputs = drawn(engine, name, seed, way)
+            require_equal(engine.run(inputs), right(model, inputs))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_on_a_device_with_streams_and_everything_is_given_back(
+    plans: dict[str, Any], name: str
+) -> None:
+    model, path = written(plans, name)
+    device = Streams()
+    with Engine(read_plan(path), device) as engine:
+        for seed, way in enumerate(DRAWN[name]):
+            inputs = drawn(engine, name, seed, way)
+            outputs = engine.run(engine.upload(inputs), stream=77)
+            for key, expected in right(model, inputs).items():
+                given = device.read(outputs[key].address, outputs[key].nbytes)
+                array = given.view(expected.dtype).reshape(expected.shape)
+                np.testing.assert_allclose(array, expected, rtol=1e-5, atol=1e-5)
+        del outputs
+    assert not device.held
+
+
+@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+def test_bodies_are_of_the_precision_that_is_asked_for(precision: str, tmp_path: Path) -> None:
+    onnx.save(MODELS["if"](), tmp_path / "m.onnx")
+    bundle = wpk.optimize(
+        tmp_path / "m.onnx",
+        tmp_path / "m.plan",
+        target="h200",
+        search="static",
+        precision=precision,
+        check="quick",
+    )
+    assert {body.plan.precision.value for body in bundle.bodies.values()} == {precision}
+    (step,) = (each for each in bundle.plan.steps if each.bodies)
+    assert {check.outcome for check in step.evidence.checks} == {Outcome.OK}
+
+
+def test_bodies_are_checked_as_every_plan_is(tmp_path: Path) -> None:
+    onnx.save(MODELS["nested"](), tmp_path / "m.onnx")
+    bundle = wpk.optimize(
+        tmp_path / "m.onnx", tmp_path / "m.plan", target="h200", search="static", check="quick"
+    )
+    waiting = [bundle]
+    depth = 0
+    while waiting:
+        each = waiting.pop()
+        waiting += each.bodies.values()
+        depth += 1
+        assert {check.outcome for check in each.plan.checks} == {Outcome.OK}
+        for step in each.plan.steps:
+            assert {check.outcome for check in step.evidence.checks} == {Outcome.OK}
+    assert depth == 4  # the model, the Loop's body, both branches
+    found = wpk.verify(tmp_path / "m.plan", tmp_path / "m.onnx", device="cpu", check="quick")
+    assert any("body 1 of" in check.name for check in found.checks.whole)
+
+
+REVERSED = """g (float[3, 2] x, bool c) => (float[3, 2] y) <int64[2] n = {3, 2}, int64[2] m = {1, 3}>
+    { y = If (c) <
+        then_branch = t () => (float[3, 2] p) { p = ReverseSequence<time_axis = 0, batch_axis = 1> (x, n) },
+        else_branch = e () => (float[3, 2] q) { q = ReverseSequence<time_axis = 0, batch_axis = 1> (x, m) }> }"""
+"""What no kernel computes, either way."""
+
+
+GROWS = """g (float[3] x, int64 m) => (float[r] y)
+    { y = Loop (m, , x) <body = b (int64 i, bool k, float[a] v) => (bool d, float[e] w)
+        { d = Identity (k)  w = Concat<axis = 0> (v, x) }> }"""
+"""A state whose shape changes from turn to turn."""
+
+
+def swapped(bundle: PlanBundle) -> PlanBundle:
+    """The plan, with each branch in the place of the other."""
+    steps = tuple(replace(step, bodies=step.bodies[::-1]) for step in bundle.plan.steps)
+    return replace(bundle, plan=replace(bundle.plan, steps=steps))
+
+
+def alike(text: str, tmp_path: Path) -> tuple[Path, PlanBundle]:
+    """A model and its plan, unchecked."""
+    onnx.save(text_model(text), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx", wpk.optimize(
+        tmp_path / "m.onnx", tmp_path / "m.plan", target="h200", search="static", check="off"
+    )
+
+
+BRANCHES = """g (float[2, 3] x, bool c) => (float[2, 3] y)
+    { y = If (c) <then_branch = t () => (float[2, 3] p) { p = Exp (x) },
+                  else_branch = e () => (float[2, 3] q) { q = Neg (x) }> }"""
+
+
+def test_a_wrong_branch_is_found(tmp_path: Path) -> None:
+    model, bundle = alike(BRANCHES, tmp_path)
+    lowered = lower_model(model, {}, Precision.FP32, fallback=True)
+    proof = prove_passes(lowered, Scope(quick=True, seeds=1), silent)
+    with open_device("cpu") as device:
+        assert verify(bundle, proof, device, silent).passed
+        outcome = verify(swapped(bundle), proof, device, silent)
+    assert [each.check.outcome for each in outcome.operators] == [Outcome.FAILED]
+    assert any(check.failed for check in outcome.whole)
+
+
+def test_one_turn_too_few_is_found(plans: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    model, path = written(plans, "loop")
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    given = [{"x": x, "m": np.array(3), "stop": np.array([9.0], np.float32)}]
+    assert wpk.verify(path, model, device="cpu", check="quick", inputs=given).passed
+    count = ControlRun._count
+
+    def fewer(run: ControlRun, source: Any, inputs: Any) -> int | None:
+        number = count(run, source, inputs)
+        return None if number is None else max(0, number - 1)
+
+    monkeypatch.setattr(ControlRun, "_count", fewer)
+    with pytest.raises(VerificationError, match="the numbers disagree"):
+        wpk.verify(path, model, device="cpu", check="quick", inputs=given)
+
+
+def test_a_loop_that_does_not_end_is_given_up(
+    plans: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, path = written(plans, "nested")
+    with wpk.load(path, device="cpu") as engine:
+        inputs = drawn(engine, "nested", 1, {"m": 2**62, "c": True})
+        (ready,) = engine.host_steps._driven.values()
+        assert isinstance(ready.control, Turns)
+        monkeypatch.setattr(ready.run, "_limit", 0.05)
+        with pytest.raises(LaunchError, match="and did not end"):
+            engine.run(inputs)
+
+
+def test_bodies_of_another_node_are_refused(plans: dict[str, Any], tmp_path: Path) -> None:
+    _, path = written(plans, "loop")
+    _, other = written(plans, "scan")
+    bundle, foreign = read_plan(path), read_plan(other)
+    ((digest, body),) = foreign.bodies.items()
+    steps = tuple(
+        replace(step, bodies=(digest,) if step.bodies else ()) for step in bundle.plan.steps
+    )
+    forged = replace(bundle, plan=replace(bundle.plan, steps=steps), bodies={digest: body})
+    with pytest.raises(PlanError, match=r"plan.steps\[\d\].bodies: a body has the inputs"):
+        write_plan(tmp_path / "forged.plan", forged)
+
+
+def test_a_body_that_was_changed_is_refused(plans: dict[str, Any], tmp_path: Path) -> None:
+    _, path = written(plans, "if")
+    bundle = read_plan(path)
+    digest, body = next(iter(bundle.bodies.items()))
+    changed = replace(body, plan=replace(body.plan, wpk="another"))
+    with pytest.raises(PlanError, match="bodies/"):
+        write_plan(tmp_path / "m.plan", replace(bundle, bodies=bundle.bodies | {digest: changed}))
+
+
+def test_the_lock_of_a_plan_holds_those_of_its_bodies(tmp_path: Path) -> None:
+    model, bundle = alike(BRANCHES, tmp_path)
+    write_lock(tmp_path / "m.lock", bundle)
+    wpk.rebuild(model, tmp_path / "again.plan", tmp_path / "m.lock", check="off")
+    assert (tmp_path / "again.plan").read_bytes() == (tmp_path / "m.plan").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (REVERSED, "nothing in its bodies has a kernel"),
+        (GROWS, "the shape of 'y' is not known"),
+        (BRANCHES.replace("float[2, 3] x", "float[n, 3] x"), "(n, 3)"),
+    ],
+)
+def test_what_stays_with_onnxruntime_says_why(text: str, why: str, tmp_path: Path) -> None:
+    onnx.save(text_model(text), tmp_path / "m.onnx")
+    lowered = lower_model(tmp_path / "m.onnx", {}, Precision.FP32, fallback=True)
+    notes = " ".join(operator.note for operator in lowered.program.operators)
+    assert why in notes
+    assert not lowered.bodies
