@@ -40,7 +40,8 @@ from wpk.checks import (
     with_checks,
 )
 from wpk.dtypes import Precision
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.model_source import Model, model_file
 from wpk.options import BuildOptions, Options, SearchOptions, split_options
 from wpk.plan import CheckMode, Paths, PlanBundle, write_plan

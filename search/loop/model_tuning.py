@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from wpk.lowering.model import LoweredModel
+from wpk.lowering.lowered_model import LoweredModel
 from wpk.plan import Plan
 from wpk.problems import Problem
 from wpk.progress import Progress

@@ -24,7 +24,8 @@ from wpk.checks.verification import (
 )
 from wpk.emulator import Emulator
 from wpk.errors import EngineError, VerificationError, WrongModelError
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
 from wpk.plan.plan import Check, Outcome, PlanBundle
 from wpk.plan.plan_file import read_plan

@@ -12,7 +12,8 @@ import pytest
 
 from wpk.dtypes import Precision
 from wpk.errors import UnsupportedError
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.problems import Convolution, Elementwise, Gather, Matmul, Normalisation
 
 

@@ -7,7 +7,8 @@ import onnx
 import pytest
 
 from wpk.dtypes import Precision
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
 from wpk.plan.plan import CheckMode
 from wpk.problems import Convolution

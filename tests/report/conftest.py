@@ -9,7 +9,8 @@ import pytest
 
 from wpk.build import KernelResources
 from wpk.dtypes import Precision, from_numpy
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.lowering.program import NodeRecord, Operator, Program
 from wpk.plan.memory import plan_memory
 from wpk.plan.order import Order

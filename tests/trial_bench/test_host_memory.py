@@ -12,7 +12,8 @@ from wpk.assembly.assemble import Setting, assemble
 from wpk.build import CompilePool, KernelCache
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.plan.provenance import Provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES

@@ -7,7 +7,8 @@ import pytest
 from support.networks import handwritten
 
 from wpk.dtypes import Precision
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.options import TensorRTOptions
 from wpk.shape_ranges import SizeRange
 from wpk.targets import find_target

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from wpk.errors import GraphError
-from wpk.lowering.model import LoweredModel
+from wpk.lowering.lowered_model import LoweredModel
 from wpk.plan import PassSummary, Provenance, RefusalSummary
 from wpk.shape_ranges import as_range
 

@@ -7,7 +7,7 @@ from wpk.checks.pass_proof import PassProof, prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import Verification, verify
 from wpk.execution import Device
-from wpk.lowering.model import LoweredModel
+from wpk.lowering.lowered_model import LoweredModel
 from wpk.plan import PlanBundle
 from wpk.progress import Progress
 

@@ -18,7 +18,8 @@ from wpk.checks.scope import Sample, SampleRound, Scope, rounds
 from wpk.dtypes import Precision
 from wpk.errors import VerificationError
 from wpk.lowering.flat_graph import flatten
-from wpk.lowering.model import LoweredModel, replay_passes
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import replay_passes
 from wpk.plan import Check, Outcome, Port
 from wpk.progress import Progress
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from wpk.dtypes import Precision
 from wpk.errors import WpkError
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.problems import Fallback
 from wpk.report import Block, Table, visible
 

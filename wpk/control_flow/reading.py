@@ -245,9 +245,7 @@ class _Reading:
         code = onnx.helper.np_dtype_to_tensor_dtype(self._types[self._numbers[name]].numpy)
         if code == info.type.tensor_type.elem_type or name in self._node.input:
             return info
-        return onnx.helper.make_tensor_value_info(
-            _free_name(f"{name}_outside", taken), code, known_shape(info)
-        )
+        return _typed(_renamed(info, _free_name(f"{name}_outside", taken)), code, known_shape(info))
 
 
 def _outer_names(graph: onnx.GraphProto) -> list[str]:

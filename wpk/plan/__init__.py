@@ -12,6 +12,7 @@ from wpk.plan.binding import (
     workspace_bytes,
 )
 from wpk.plan.checks.whole_plan import check_sizes
+from wpk.plan.control import CONTROL
 from wpk.plan.foreign import tool_for
 from wpk.plan.measurement import (
     Contestant,
@@ -39,7 +40,6 @@ from wpk.plan.plan import (
     Step,
     Weight,
 )
-from wpk.plan.control import CONTROL
 from wpk.plan.plan_file import (
     Paths,
     bundle_of,

@@ -29,7 +29,8 @@ from wpk.device import CudaDevice
 from wpk.dtypes import Precision
 from wpk.engine import random_inputs
 from wpk.errors import TargetError
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.lowering.program import Program
 from wpk.nvinfer import EngineCalls, EngineSession, PlacedEngine
 from wpk.options import BuildOptions, SearchOptions, TensorRTOptions, keywords, split_options

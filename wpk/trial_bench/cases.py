@@ -8,7 +8,7 @@ from functools import cached_property
 from wpk.assembly import Implementation, WeightStore, step_of
 from wpk.checks import Array, GraphReference, Reference
 from wpk.engine import random_inputs
-from wpk.lowering.model import LoweredModel
+from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.program import Operator, Program
 from wpk.plan import Plan, Step, Tensors
 from wpk.problems import Problem

@@ -20,7 +20,8 @@ from fuzzing.oracle import Finding, Reference, Verdict
 from fuzzing.running import Outcome, Result, where
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 
 _NEWEST_IR = 10
 """What every ONNX Runtime that is supported reads."""

@@ -19,7 +19,8 @@ from wpk.device import MemoryRange
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.execution import BoundLaunch, Work
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.options import BuildOptions, SearchOptions
 from wpk.plan.plan import PlanBundle
 from wpk.plan.plan_file import read_plan, write_plan

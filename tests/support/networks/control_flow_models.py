@@ -43,8 +43,10 @@ MODELS = {
 
 DRAWN = {
     "if": [{"c": True}, {"c": False}],
-    "loop": [{"m": 0, "stop": [9.0]}, {"m": 1, "stop": [9.0]}, {"m": 4, "stop": [9.0]}]
-    + [{"m": 9, "stop": [3.0]}, {"m": 9, "stop": [-1.0]}],
+    "loop": [
+        {"m": turns, "stop": [stop]}
+        for turns, stop in ((0, 9.0), (1, 9.0), (4, 9.0), (9, 3.0), (9, -1.0))
+    ],
     "scan": [{}],
     "nested": [{"m": 3, "c": True}, {"m": 2, "c": False}, {"m": 0, "c": True}],
 }

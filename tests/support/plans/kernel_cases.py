@@ -16,7 +16,8 @@ from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
 from wpk.dtypes import Precision
 from wpk.execution import KernelImage
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.lowering.model import lower_model
 from wpk.plan.plan import PlanBundle, Step
 from wpk.plan.provenance import Provenance
 from wpk.problems import Problem

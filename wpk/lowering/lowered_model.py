@@ -1,0 +1,97 @@
+"""A model with what became of it on its way to operators."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import onnx_graphsurgeon as gs
+
+from wpk.dtypes import Precision
+from wpk.graph_passes import PassRecord
+from wpk.lowering.flat_graph import FlatGraph
+from wpk.lowering.free_sizes import Assignment
+from wpk.lowering.program import NodeRecord, Operator, Program
+from wpk.problems import Fallback
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a model is lowered from.
+
+    Attributes:
+        path: The ONNX file.
+        shapes: Shapes of inputs, where the model leaves them free.
+        precision: Written into the graph's types.
+        skip: Names of passes not to run.
+    """
+
+    path: Path
+    shapes: Mapping[str, Sequence[object]]
+    precision: Precision
+    skip: Collection[str]
+
+
+class BodyFolder:
+    """A folder for the files of bodies, which goes with this.
+
+    Attributes:
+        path: Where it is.
+    """
+
+    def __init__(self) -> None:
+        """Make it."""
+        self.path = Path(tempfile.mkdtemp(prefix="wpk-bodies-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class LoweredModel:
+    """A model with what became of it on its way.
+
+    Attributes:
+        source: What it was made from.
+        program: Operators and values.
+        graph: The optimized graph: function bodies are the operators' references.
+        original: The graph as loaded.
+        before: Nodes as loaded.
+        after: Nodes of the optimized graph.
+        passes: What each pass did, in order.
+        opset: Opset of the file.
+        free_sizes: At which the free dimensions must be checked.
+        bodies: The bodies of control flow that wpk drives, by the model of the node
+            (`wpk.problems.Fallback.model`).
+        folder: Holds their files, as long as this exists.
+    """
+
+    source: Source
+    program: Program
+    graph: gs.Graph
+    original: FlatGraph
+    before: tuple[NodeRecord, ...]
+    after: tuple[NodeRecord, ...]
+    passes: tuple[PassRecord, ...]
+    opset: int
+    free_sizes: tuple[Assignment, ...]
+    bodies: Mapping[str, "tuple[LoweredModel, ...]"] = field(default_factory=dict)
+    folder: "BodyFolder | None" = None
+
+    @property
+    def all_operators(self) -> tuple[Operator, ...]:
+        """Its operators, and those of bodies under names that say whose they are."""
+        found = list(self.program.operators)
+        for operator in self.program.operators:
+            problem = operator.problem
+            made = self.bodies.get(problem.model, ()) if isinstance(problem, Fallback) else ()
+            for body in made:
+                inner = body.all_operators
+                found += [replace(o, name=f"{operator.name}/{o.name}") for o in inner]
+        return tuple(found)
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether kernels compute any of it."""
+        within = (body.has_kernels for each in self.bodies.values() for body in each)
+        return bool(self.program.problems) or any(within)
