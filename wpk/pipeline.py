@@ -330,6 +330,7 @@ class _Job:
             build.skip_passes,
             self.progress,
             fallback=build.falls_back,
+            driven=True,
         )
 
     def prove(self, lowered: LoweredModel) -> PassProof | None:

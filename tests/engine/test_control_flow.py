@@ -21,7 +21,7 @@ from wpk.control_flow import Turns
 from wpk.dtypes import Precision
 from wpk.engine import Engine, random_inputs
 from wpk.engine.control_run import ControlRun
-from wpk.errors import LaunchError, PlanError, VerificationError
+from wpk.errors import LaunchError, PlanError, UnsupportedError, VerificationError
 from wpk.lowering.model import lower_model
 from wpk.plan import Outcome, PlanBundle
 from wpk.plan.control import CONTROL
@@ -147,11 +147,16 @@ def swapped(bundle: PlanBundle) -> PlanBundle:
     return replace(bundle, plan=replace(bundle.plan, steps=steps))
 
 
-def alike(text: str, tmp_path: Path) -> tuple[Path, PlanBundle]:
+def alike(text: str, tmp_path: Path, **options: Any) -> tuple[Path, PlanBundle]:
     """A model and its plan, unchecked."""
     onnx.save(text_model(text), tmp_path / "m.onnx")
     return tmp_path / "m.onnx", wpk.optimize(
-        tmp_path / "m.onnx", tmp_path / "m.plan", target="h200", search="static", check="off"
+        tmp_path / "m.onnx",
+        tmp_path / "m.plan",
+        target="h200",
+        search="static",
+        check="off",
+        **options,
     )
 
 
@@ -243,3 +248,14 @@ def test_what_stays_with_onnxruntime_says_why(text: str, why: str, tmp_path: Pat
     notes = " ".join(operator.note for operator in lowered.program.operators)
     assert why in notes
     assert not lowered.bodies
+
+
+def test_without_onnxruntime_control_flow_is_carried_where_its_bodies_are(tmp_path: Path) -> None:
+    _, bundle = alike(BRANCHES, tmp_path, fallback="off")
+    assert [step.candidate for step in bundle.plan.steps] == [CONTROL]
+    with pytest.raises(
+        UnsupportedError, match=r"1 nodes are not supported.*\n.*If.*ReverseSequence"
+    ):
+        alike(REVERSED, tmp_path, fallback="off")
+    with pytest.raises(UnsupportedError, match="operator Loop is not supported"):
+        alike(GROWS, tmp_path, fallback="off")

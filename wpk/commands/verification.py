@@ -130,6 +130,7 @@ def compare(
             made.skipped_passes,
             progress,
             fallback=made.fallback,
+            driven=True,
         )
         proof = prove_passes(lowered, scope, progress)
         code = compare_machine_code(bundle, progress)

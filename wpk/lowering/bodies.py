@@ -1,8 +1,9 @@
 """The bodies of control flow that no pass takes away: they are lowered as models of their own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import onnx
 
@@ -14,20 +15,26 @@ from wpk.control_flow import (
     require_ports,
 )
 from wpk.control_flow import OPERATORS as CONTROL_FLOW
-from wpk.errors import WpkError
+from wpk.errors import UnsupportedError, WpkError
 from wpk.lowering.lowered_model import BodyFolder, LoweredModel, Source
 from wpk.problems import Fallback
 
 LowerBody = Callable[[Path, Source, int], LoweredModel]
 
 
-def with_bodies(lowered: LoweredModel, lower_body: LowerBody, depth: int) -> LoweredModel:
+def with_bodies(
+    lowered: LoweredModel, lower_body: LowerBody, depth: int, *, fallback: bool
+) -> LoweredModel:
     """Lower the bodies of a model's control flow, too; what stays with ONNX Runtime says why.
 
     Args:
         lowered: The model.
         lower_body: Lowers a body: a file, what the model was lowered from, and in how many nodes it lies.
         depth: In how many nodes the model is a body.
+        fallback: Whether ONNX Runtime executes what has no engine.
+
+    Raises:
+        UnsupportedError: It does not, and there are no engines; all such nodes are listed.
     """
     bodies: dict[str, tuple[LoweredModel, ...]] = {}
     refused: dict[str, str] = {}
@@ -48,6 +55,8 @@ def with_bodies(lowered: LoweredModel, lower_body: LowerBody, depth: int) -> Low
             refused[digest] = str(reason)
         except WpkError as error:
             refused[digest] = f"its bodies cannot be engines: {' '.join(error.what.split())}"
+    if refused and not fallback:
+        _refuse(lowered, refused)
     operators = tuple(
         replace(each, note=f"{each.note}; {refused[each.problem.model]}")
         if isinstance(each.problem, Fallback)
@@ -58,6 +67,19 @@ def with_bodies(lowered: LoweredModel, lower_body: LowerBody, depth: int) -> Low
     )
     program = replace(lowered.program, operators=operators)
     return replace(lowered, program=program, bodies=bodies, folder=folder if bodies else None)
+
+
+def _refuse(lowered: LoweredModel, refused: Mapping[str, str]) -> NoReturn:
+    """Raise for control flow without engines."""
+    rows = [
+        f"  {', '.join(each.nodes)}  {each.problem.operators[0]}  {each.note}; {refused[each.problem.model]}"
+        for each in lowered.program.operators
+        if isinstance(each.problem, Fallback) and each.problem.model in refused
+    ]
+    raise UnsupportedError(
+        "\n".join([f"{len(rows)} nodes are not supported (node, operator, why):", *rows]),
+        fix="replace these operators before exporting, or let ONNX Runtime execute them: --fallback on",
+    )
 
 
 def _lower_bodies(

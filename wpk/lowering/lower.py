@@ -42,6 +42,7 @@ def lower(
     reasons: Mapping[str, str] | None = None,
     *,
     fallback: bool = False,
+    driven: bool = False,
 ) -> Program:
     """Lower the optimized graph.
 
@@ -52,6 +53,7 @@ def lower(
         free: Tuned values of the free dimensions, by name.
         reasons: Why graph passes left nodes alone, by the node's name; said with a refusal.
         fallback: Whether ONNX Runtime executes what no kernel does.
+        driven: Whether control flow may be handed over without, since its bodies become engines.
 
     Raises:
         UnsupportedError: Some nodes cannot be lowered; the message lists all of them.
@@ -68,7 +70,7 @@ def lower(
             if not refused.nodes:
                 if not handed.outline():
                     return _program(state)
-            elif not fallback or not refused.can_be_handed or not handed.take(refused.nodes):
+            elif not refused.can_be_handed or not _taken(handed, refused, fallback, driven):
                 refused.raise_all(fallback=fallback)
         except NotAViewError as obstacle:
             plain |= {obstacle.source}  # lay it out row-major, and begin again
@@ -79,6 +81,13 @@ def lower(
                 f"lowering failed: {type(error).__name__}: {error}",
                 fix="report this as a bug, with the model",
             ) from error
+
+
+def _taken(handed: HandOver, refused: RefusedNodes, fallback: bool, driven: bool) -> bool:
+    """Whether what was refused is handed over."""
+    if fallback:
+        return handed.take(refused.nodes)
+    return driven and handed.take_driven(refused.nodes)
 
 
 def _attempt(state: LoweringState, handed: HandOver, reasons: Mapping[str, str]) -> RefusedNodes:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import onnx_graphsurgeon as gs
@@ -61,6 +62,7 @@ def lower_model(
     progress: Progress = silent,
     *,
     fallback: bool = False,
+    driven: bool = False,
     depth: int = 0,
 ) -> LoweredModel:
     """Load a model, rewrite its graph and lower it.
@@ -72,6 +74,7 @@ def lower_model(
         skip: Names of passes not to run.
         progress: Told of each group of passes.
         fallback: Whether ONNX Runtime executes what no kernel does.
+        driven: Whether bodies of control flow become engines also where ONNX Runtime executes nothing.
         depth: In how many nodes it is a body.
 
     Raises:
@@ -89,7 +92,7 @@ def lower_model(
     ranges = size_ranges({t.name: t.shape or () for t in graph.inputs}, shapes)
     names = [dim for t in graph.inputs for dim in t.shape or () if isinstance(dim, str)]
     free = {n: ranges[n].fastest if n in ranges else TUNED_FREE_SIZE for n in names}
-    program = lower(graph, precision, free, _reasons(records), fallback=fallback)
+    program = lower(graph, precision, free, _reasons(records), fallback=fallback, driven=driven)
     limits = _limits(program.limits, ranges)
     program = replace(program, limits=limits)
     progress("graph passes", len(groups), len(groups))
@@ -101,12 +104,16 @@ def lower_model(
     model = LoweredModel(
         source, program, graph, original, before, _nodes(graph), records, original.opset, at
     )
-    return with_bodies(model, _lower_body, depth) if program.models else model
+    if not program.models:
+        return model
+    lower_body = partial(_lower_body, fallback=fallback)
+    return with_bodies(model, lower_body, depth, fallback=fallback)
 
 
-def _lower_body(path: Path, source: Source, depth: int) -> LoweredModel:
+def _lower_body(path: Path, source: Source, depth: int, *, fallback: bool) -> LoweredModel:
     """Lower a body of a model's control flow as the model was."""
-    return lower_model(path, {}, source.precision, source.skip, fallback=True, depth=depth)
+    how = source.precision, source.skip
+    return lower_model(path, {}, *how, fallback=fallback, driven=True, depth=depth)
 
 
 def _limits(

@@ -56,6 +56,16 @@ class HandOver:
         self.names.update(refused)
         return True
 
+    def take_driven(self, refused: Mapping[str, str]) -> bool:
+        """Take it where all of it is control flow whose bodies may be engines; False otherwise.
+
+        Args:
+            refused: Why, by the graph's nodes.
+        """
+        self.shapes = proven_shapes(self._graph) if self.shapes is None else self.shapes
+        nodes = [node for node in self._graph.nodes if node.name in refused]
+        return all(map(self._may_be_driven, nodes)) and self.take(refused)
+
     def outline(self) -> bool:
         """Outline what was taken; False where nothing was."""
         if not self.names:
@@ -72,7 +82,8 @@ class HandOver:
 
     def _may_be_driven(self, node: gs.Node) -> bool:
         """Tell whether a node has bodies, and all that goes in and out of it a fixed shape with elements."""
-        shapes = self.shapes or {}
+        shapes = {tensor.name: tensor.shape for tensor in self._graph.inputs}
+        shapes |= self.shapes or {}
         read = (t for t in read_tensors(node) if t.name and not isinstance(t, gs.Constant))
         tensors = [*read, *(tensor for tensor in node.outputs if tensor.name)]
         return node.op in OPERATORS and all(
