@@ -9,10 +9,13 @@ from collections.abc import Mapping
 import onnx_graphsurgeon as gs
 
 from wpk.control_flow import OPERATORS
-from wpk.graph_passes import Dims, is_call, proven_shapes, read_tensors, sort_nodes
+from wpk.graph_passes import Dims, is_call, proven_shapes, sort_nodes
 from wpk.lowering.fallback.closing import is_fallback
 from wpk.lowering.fallback.groups import grouped
 from wpk.lowering.fallback.outline import open_call, outline
+from wpk.lowering.flat_graph import read_names
+
+_export_node = gs.exporters.onnx_exporter.OnnxExporter.export_node
 
 
 class HandOver:
@@ -82,12 +85,15 @@ class HandOver:
 
     def _may_be_driven(self, node: gs.Node) -> bool:
         """Tell whether a node has bodies, and all that goes in and out of it a fixed shape with elements."""
+        if node.op not in OPERATORS:
+            return False
         shapes = {tensor.name: tensor.shape for tensor in self._graph.inputs}
         shapes |= self.shapes or {}
-        read = (t for t in read_tensors(node) if t.name and not isinstance(t, gs.Constant))
-        tensors = [*read, *(tensor for tensor in node.outputs if tensor.name)]
-        return node.op in OPERATORS and all(
-            (shape := shapes.get(tensor.name)) is not None
+        known = self._graph.tensors()
+        read = {name for name in read_names(_export_node(node)) if name}
+        read = {name for name in read if not isinstance(known.get(name), gs.Constant)}
+        return all(
+            (shape := shapes.get(name)) is not None
             and all(isinstance(size, int) and size > 0 for size in shape)
-            for tensor in tensors
+            for name in read | {tensor.name for tensor in node.outputs if tensor.name}
         )
