@@ -38,11 +38,11 @@ def test_every_size_has_one_profile() -> None:
     assert len(set(SIZES)) == len(SIZES) >= LEAST_SIZES
     for profile in PROFILES:
         assert profile.serves(profile.fastest)
-    assert profile_of(Size(8, 384)) == PROFILES[6]
+    assert profile_of(Size(8, 384)) == PROFILES[7]
 
 
 def test_profiles_are_said_as_the_command_takes_them() -> None:
-    shapes = parse_shapes(PROFILES[6].shapes)
+    shapes = parse_shapes(PROFILES[7].shapes)
     assert shapes == dict.fromkeys(INPUTS, ((2, 97), (8, 128), (8, 512)))
 
 
