@@ -72,7 +72,8 @@ class _Operand:
     @property
     def source(self) -> gs.Tensor:
         """What computes it, before the transpose."""
-        return producer(self._tensor).inputs[0] if self.is_turned else self._tensor
+        maker = producer(self._tensor)
+        return maker.inputs[0] if self.is_turned and maker is not None else self._tensor
 
     def inside(self, editor: GraphEditor) -> gs.Tensor:
         """The operand in the order before the transpose."""
