@@ -1,6 +1,7 @@
 """Models with external data: what is read, what stays where it lies, and how much memory that takes."""
 
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import onnx_graphsurgeon as gs
 import pytest
 from onnx import helper, numpy_helper
 
-from wpk.assembly import input_ports
+from wpk.assembly import PackedConstants, input_ports
+from wpk.assembly.implementation import by_runtime
 from wpk.assembly.weight_store import WeightStore
 from wpk.checks import Scope, proven
 from wpk.dtypes import Precision
@@ -90,9 +92,10 @@ def test_no_stage_holds_all_weights_in_memory(model: Path, precision: Precision)
         lowered = lower_model(model, {}, precision)
         assert input_ports(lowered.program)
         proven(lowered, Scope(quick=True), silent)
-        store = WeightStore(lowered.program.constants)
+        store = WeightStore(PackedConstants(lowered.program.constants))
+        turns = replace(by_runtime(), packing="turned", pack=lambda array: array.T.copy())
         for operator in lowered.program.operators:
-            store.names(operator, "turned", lambda array: np.ascontiguousarray(array.T))
+            store.names(operator, turns)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -242,9 +242,7 @@ class _Writer:
 
     def feed_forward(self, layer: int, x: str, at: str) -> str:
         gate, up = (
-            self.node(
-                "MatMul", [x, weight_name(layer, f"mlp.{n}")], f"{at}/{n}/MatMul_output_0"
-            )
+            self.node("MatMul", [x, weight_name(layer, f"mlp.{n}")], f"{at}/{n}/MatMul_output_0")
             for n in ("gate_proj", "up_proj")
         )
         share = self.node("Sigmoid", [gate], f"{at}/act_fn/Sigmoid_output_0")

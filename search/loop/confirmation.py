@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from wpk.assembly import EvidenceBook, Setting, assemble
+from wpk.assembly import EvidenceBook, PackedConstants, Setting, assemble
 from wpk.backends import GpuProcess
 from wpk.candidate import GENERATED
 from wpk.device import Patience, noise_band, quantile
-from wpk.engine import Engine, fallback_seconds, random_inputs
+from wpk.engine import Engine, WeightMemory, fallback_seconds, random_inputs
 from wpk.lowering.program import Program
 from wpk.plan import EngineMeasurement, EngineVariant, PlanBundle, library_images
 from wpk.problems import Problem
@@ -41,6 +41,7 @@ def confirmed(
     static: Choices,
     tuned: Choices,
     setting: Setting,
+    constants: PackedConstants,
     gpu: GpuProcess,
     tell: Progress,
     on_rivals: OnRivals | None = None,
@@ -60,6 +61,7 @@ def confirmed(
         static: What the models chose.
         tuned: The outcome of tuning.
         setting: What plans are written for.
+        constants: The program's, as far as plans of it have packed them.
         gpu: Executes all of them.
         tell: Told of the progress.
         on_rivals: Told of the engines that were compared, by name.
@@ -72,7 +74,8 @@ def confirmed(
     undone = _undone(tuned)
     choices = _variants(static, tuned, undone)
     plans = {
-        n: assemble(program, c.implementations, c.kernels, setting) for n, c in choices.items()
+        n: assemble(program, c.implementations, c.kernels, setting, constants)
+        for n, c in choices.items()
     }
     samples = _side_by_side(gpu, plans)
     if on_rivals is not None:
@@ -129,8 +132,9 @@ def _side_by_side(gpu: GpuProcess, plans: Mapping[str, PlanBundle]) -> dict[str,
     names = list(plans)
     for turn in range(ROUNDS):
         order = names[turn % len(names) :] + names[: turn % len(names)]
+        weights = WeightMemory(gpu)  # once for all: a large model's fit into a GPU only so often
         with ExitStack() as stack:
-            engines = {n: stack.enter_context(_ready(plans[n], gpu)) for n in order}
+            engines = {n: stack.enter_context(_ready(plans[n], gpu, weights)) for n in order}
             for name, engine in engines.items():
                 works = [work for step in engine.bind().steps for work in step]
                 samples[name] += gpu.measure(works, (), Regime.WARM, _PATIENCE).seconds
@@ -139,9 +143,9 @@ def _side_by_side(gpu: GpuProcess, plans: Mapping[str, PlanBundle]) -> dict[str,
     return samples
 
 
-def _ready(bundle: PlanBundle, gpu: GpuProcess) -> Engine:
+def _ready(bundle: PlanBundle, gpu: GpuProcess, weights: WeightMemory | None = None) -> Engine:
     """An engine that has run once: its memory holds numbers as they come."""
-    engine = Engine(bundle, gpu)
+    engine = Engine(bundle, gpu, weights=weights)
     engine.run(random_inputs(engine.plan, 0))
     return engine
 

@@ -15,6 +15,7 @@ from support.devices.dummy_gpu import DummyGpu, is_library
 from support.devices.gpus import H200
 from support.plans.candidates import library_call
 
+from wpk.assembly import PackedConstants
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook, with_evidence
 from wpk.backends import open_device
@@ -320,4 +321,5 @@ def test_engines_far_behind_have_one_turn(
 def _confirm(bench: Bench, found: Choices, times: Times) -> PlanBundle:
     program, static = bench.lowered.program, bench.choices
     with bench.open(times)() as gpu:
-        return with_evidence(*confirmed(program, static, found, bench.setting, gpu, silent))
+        given = program, static, found, bench.setting, PackedConstants(program.constants)
+        return with_evidence(*confirmed(*given, gpu, silent))
