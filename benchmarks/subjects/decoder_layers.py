@@ -7,11 +7,14 @@ engine is held to: each layer on the engine's own input of that layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from subjects.decoder import EMBEDDING, EPSILON, HEAD, NORM, Decoder, weight_name
+import numpy as np
+from numpy.typing import NDArray
+
+from subjects.decoder import EPSILON, HEAD, NORM, Decoder, weight_name
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,13 @@ class LayerResult:
     Attributes:
         key: Of the new tokens: (batch, kv_heads, new, elements of a head).
         value: Likewise.
-        stream: The residual stream behind it: (batch, new, hidden).
+        middle: The residual stream between attention and feed-forward: (batch, new, hidden).
+        stream: That behind the layer.
     """
 
     key: Any
     value: Any
+    middle: Any
     stream: Any
 
 
@@ -37,17 +42,15 @@ class DecoderLayers:
         decoder: Its sizes.
         weight: Gives a weight by its name, in the type to compute in.
         place: Gives a NumPy array in that type, and where the weights are.
+        fetch: Gives what was computed as a NumPy array.
         library: The module `numpy` or `torch`.
     """
 
     decoder: Decoder
     weight: Callable[[str], Any]
-    place: Callable[[Any], Any]
+    place: Callable[[NDArray[Any]], Any]
+    fetch: Callable[[Any], NDArray[Any]]
     library: Any
-
-    def embedded(self, tokens: Any) -> Any:
-        """The stream in front of the first layer, of tokens of shape (batch, new)."""
-        return self.weight(EMBEDDING)[tokens]
 
     def layer(self, number: int, x: Any, past_key: Any, past_value: Any) -> LayerResult:
         """A layer of the stream that it is given and of its cache."""
@@ -68,7 +71,7 @@ class DecoderLayers:
         normed = self._normed(middle, weight_name(number, "post_attention_layernorm"))
         gate = product(normed, "mlp.gate_proj")
         fed = gate / (1 + self.library.exp(-gate)) * product(normed, "mlp.up_proj")
-        return LayerResult(key, value, middle + product(fed, "mlp.down_proj"))
+        return LayerResult(key, value, middle, middle + product(fed, "mlp.down_proj"))
 
     def logits(self, x: Any) -> Any:
         """Scores of all tokens, of the stream behind the last layer."""
@@ -96,3 +99,12 @@ class DecoderLayers:
         shares = powers / powers.sum(-1)[..., None]
         mixed = (shares @ value[:, :, None]).reshape(d.batch, d.heads, d.new, d.head)
         return mixed.swapaxes(1, 2).reshape(d.batch, d.new, d.hidden)
+
+
+def in_numpy(decoder: Decoder, weights: Mapping[str, NDArray[np.float16]]) -> DecoderLayers:
+    """The formulas in float64 on the CPU."""
+
+    def wide(array: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(array, np.float64)
+
+    return DecoderLayers(decoder, lambda name: wide(weights[name]), wide, wide, np)

@@ -9,7 +9,9 @@ takes to write them. Of the file no more lies in memory than a block a thread.
 
 Matrices have variance 1 / inputs, so that a product keeps the size of what it is given; those that end in the
 residual stream have it divided by twice the number of layers, as GPT-2 starts (Radford et al. 2019,
-section 2.3): all that the layers add to the stream is about as large as what it began with.
+section 2.3): all that the layers add to the stream is about as large as what it began with. Queries are three times as
+large as that: so a token attends to a few others, as in trained models, and not to all alike, which
+would average whatever attention gives away.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from subjects.decoder import (
 )
 
 Half = NDArray[np.float16]
+Places = dict[str, tuple[int, tuple[int, ...]]]
 
 _BLOCK = 2**22
 """Numbers that a generator draws; a multiple of the four that it draws at once."""
@@ -46,6 +49,9 @@ _ALIGNMENT = 4096
 """Bytes that a weight starts at a multiple of, as ONNX advises for files that are mapped."""
 
 _INTO_STREAM = ("o_proj.weight", "down_proj.weight")
+_QUERIES, _SHARPNESS = "q_proj.weight", 3.0
+"""How much larger queries are than keys: the deviation of the scores."""
+
 _NORM_DEVIATION = 0.1
 """Of the factors of a normalisation, about 1."""
 
@@ -57,13 +63,29 @@ def write(decoder: Decoder, path: Path, seed: int = 0) -> None:
         OSError: There is no room.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    places, data = _places(decoder), path.with_suffix(".data")
+    lies, data = places(decoder), data_of(path)
     graph = graph_of(decoder)
-    for name, (offset, shape) in places.items():
+    for name, (offset, shape) in lies.items():
         graph.initializer.append(_reference(name, shape, offset, data.name))
     opsets = [helper.make_opsetid("", OPSET)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
-    _write_data(decoder, data, places, seed)
+    _write_data(decoder, data, lies, seed)
+
+
+def data_of(path: Path) -> Path:
+    """The file of the weights beside an ONNX file."""
+    return path.with_suffix(".data")
+
+
+def places(decoder: Decoder) -> Places:
+    """First byte and shape of each weight in the file."""
+    found: Places = {}
+    end = 0
+    for name, shape in decoder.weights().items():
+        found[name] = end, shape
+        size = int(np.prod(shape)) * np.dtype(np.float16).itemsize
+        end += -(-size // _ALIGNMENT) * _ALIGNMENT
+    return found
 
 
 def open_weights(decoder: Decoder, path: Path) -> Mapping[str, Half]:
@@ -72,9 +94,9 @@ def open_weights(decoder: Decoder, path: Path) -> Mapping[str, Half]:
     Raises:
         OSError: They are not there.
     """
-    data = np.memmap(path.with_suffix(".data"), np.float16, "r")
+    data = np.memmap(data_of(path), np.float16, "r")
     found = {}
-    for name, (offset, shape) in _places(decoder).items():
+    for name, (offset, shape) in places(decoder).items():
         start = offset // data.itemsize
         found[name] = data[start : start + int(np.prod(shape))].reshape(shape)
     return found
@@ -117,9 +139,7 @@ def _quantiles(mean: float, deviation: float) -> Half:
     return np.array([normal.inv_cdf((n + 0.5) / 2**16) for n in range(2**16)], np.float16)
 
 
-def _write_data(
-    decoder: Decoder, path: Path, places: Mapping[str, tuple[int, tuple[int, ...]]], seed: int
-) -> None:
+def _write_data(decoder: Decoder, path: Path, lies: Places, seed: int) -> None:
     with path.open("wb") as stream, ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
 
         def fill(block: _Block) -> None:
@@ -127,14 +147,12 @@ def _write_data(
             while done < len(data):
                 done += os.pwrite(stream.fileno(), data[done:], block.offset + done)
 
-        for _ in pool.map(fill, _blocks(decoder, places, seed)):
+        for _ in pool.map(fill, _blocks(decoder, lies, seed)):
             pass
 
 
-def _blocks(
-    decoder: Decoder, places: Mapping[str, tuple[int, tuple[int, ...]]], seed: int
-) -> Iterator[_Block]:
-    for name, (offset, shape) in places.items():
+def _blocks(decoder: Decoder, lies: Places, seed: int) -> Iterator[_Block]:
+    for name, (offset, shape) in lies.items():
         size, key = int(np.prod(shape)), zlib.crc32(name.encode())
         for number, start in enumerate(range(0, size, _BLOCK)):
             count = min(_BLOCK, size - start)
@@ -149,19 +167,11 @@ def _distribution(decoder: Decoder, name: str, shape: tuple[int, ...]) -> tuple[
     if name == EMBEDDING:
         return 0.0, 1.0
     variance = 1 / shape[0]
+    if name.endswith(_QUERIES):
+        variance *= _SHARPNESS**2
     if name.endswith(_INTO_STREAM):
         variance /= 2 * decoder.layers
     return 0.0, variance**0.5
-
-
-def _places(decoder: Decoder) -> dict[str, tuple[int, tuple[int, ...]]]:
-    """First byte and shape of each weight in the file."""
-    found, end = {}, 0
-    for name, shape in decoder.weights().items():
-        found[name] = end, shape
-        size = int(np.prod(shape)) * np.dtype(np.float16).itemsize
-        end += -(-size // _ALIGNMENT) * _ALIGNMENT
-    return found
 
 
 def _reference(name: str, shape: tuple[int, ...], offset: int, file: str) -> onnx.TensorProto:
