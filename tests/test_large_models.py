@@ -103,6 +103,32 @@ def test_no_stage_holds_all_weights_in_memory(model: Path, precision: Precision)
     assert peak < 0.75 * weights, f"{peak / 2**20:.0f} MiB for {weights / 2**20:.0f} MiB of weights"
 
 
+def test_plans_of_a_model_share_what_is_packed(model: Path) -> None:
+    program = lower_model(model, {}, Precision.FP16).program
+    constants, packed = PackedConstants(program.constants), list[int]()
+
+    def turned(array: np.ndarray) -> np.ndarray:
+        packed.append(array.size)
+        return array.T
+
+    turns = replace(by_runtime(), packing="turned", pack=turned)
+    ways = {operator.name: turns for operator in program.operators}
+    first, second = (WeightStore(constants) for _ in range(2))
+    constants.prepare((each, ways[each.name]) for each in program.operators)
+    for store in (first, second):
+        for operator in program.operators:
+            store.names(operator, ways[operator.name])
+    assert len(packed) == _LAYERS
+    assert first.weights == second.weights
+    for name, array in first.arrays.items():
+        weight = first.weights[name]
+        assert weight.packing == "turned"
+        assert array is second.arrays[name]
+        assert np.array_equal(array, program.constants[weight.constant].T)
+    as_it_is = WeightStore(constants).names(program.operators[0], by_runtime())
+    assert as_it_is == program.operators[0].inputs
+
+
 @pytest.mark.parametrize(
     ("kind", "beside"), [("FLOAT16", True), ("BFLOAT16", False), ("FLOAT8E4M3FN", False)]
 )

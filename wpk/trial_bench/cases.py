@@ -30,11 +30,15 @@ class Case:
 
     def step(self, implementation: Implementation) -> tuple[Step, Tensors]:
         """Return the operator's step by an implementation, and what it works on."""
-        program = self.program
-        store = WeightStore(PackedConstants(program.constants))
+        program, store = self.program, WeightStore(self._constants)
         (operator,) = program.operators
         step = step_of(operator, implementation, store)
         return step, Tensors(program.values, program.buffers, store.weights, store.arrays)
+
+    @cached_property
+    def _constants(self) -> PackedConstants:
+        """What the candidates tried so far have packed."""
+        return PackedConstants(self.program.constants)
 
 
 class Cases(Mapping[Problem, Case]):
