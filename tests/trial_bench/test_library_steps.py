@@ -26,6 +26,7 @@ from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
 from wpk.device import MemoryRange
 from wpk.dtypes import DType, Precision
+from wpk.engine import Engine, WeightMemory
 from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.launch import Launch
@@ -38,6 +39,7 @@ from wpk.plan.plan_file import read_plan, write_plan
 from wpk.plan.provenance import Provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
+from wpk.search.loop import confirmation
 from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.confirmation import ROUNDS, confirmed
@@ -316,6 +318,23 @@ def test_engines_far_behind_have_one_turn(
     assert [each.name for each in plan.measurement.variants] == ["models", "library"]
     steps_in_the_engine = len(plan.steps)
     assert len(measured) == turns + steps_in_the_engine
+
+
+def test_engines_of_a_round_share_their_weights(
+    mixed: Choices, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[WeightMemory | None] = []
+
+    class Recording(Engine):
+        def __init__(self, *given: Any, weights: WeightMemory | None = None) -> None:
+            seen.append(weights)
+            super().__init__(*given, weights=weights)
+
+    monkeypatch.setattr(confirmation, "Engine", Recording)
+    _confirm(bench, mixed, _each(1.04e-5))
+    rounds = [seen[start : start + 2] for start in range(0, 2 * ROUNDS, 2)]
+    assert all(first is second is not None for first, second in rounds)
+    assert len({id(first) for first, _ in rounds}) == ROUNDS
 
 
 def _confirm(bench: Bench, found: Choices, times: Times) -> PlanBundle:
