@@ -35,8 +35,8 @@ _NAME = re.compile(
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
-_NAME_LENGTH_AT = 26
-"""Place of two numbers in a member's header: how long its name and its extra fields are."""
+_HEADER_BYTES, _NAME_LENGTH_AT = 30, 26
+"""Of a member's header without its name and its extra fields, and where it says how long those are."""
 
 Writer = tuple[int, Callable[[BinaryIO], None]]
 """How many bytes a member has, and what writes them."""
@@ -106,7 +106,7 @@ def _read(stream: BinaryIO, info: zipfile.ZipInfo) -> bytes:
     stream.seek(info.header_offset + _NAME_LENGTH_AT)
     lengths = stream.read(4)
     name, extra = (int.from_bytes(lengths[at : at + 2], "little") for at in (0, 2))
-    stream.seek(info.header_offset + zipfile.sizeFileHeader + name + extra)
+    stream.seek(info.header_offset + _HEADER_BYTES + name + extra)
     data = stream.read(info.file_size)
     if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
         raise zipfile.BadZipFile(f"the bytes of member {info.filename!r} are not those that it had")
