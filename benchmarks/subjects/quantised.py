@@ -11,15 +11,23 @@ from __future__ import annotations
 
 import argparse
 import logging
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# Python's safe path leaves a script's folder out.
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
 import numpy as np
 import onnx
+from exporters.store import read
 from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from subjects.exported import refill
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -62,9 +70,7 @@ class Network:
         return {"input": rng.standard_normal((1, 3, 224, 224)).astype(np.float32)}
 
 
-NETWORKS = {
-    each.name: each for each in (Network("resnet50", False), Network("bert_base", True))
-}
+NETWORKS = {each.name: each for each in (Network("resnet50", False), Network("bert_base", True))}
 
 
 def write(network: Network, form: str, path: Path) -> None:
@@ -83,12 +89,14 @@ def rounded(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with fp32 constants rounded to fp16 but for scales, as an engine in fp16 keeps them."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
-    scales = {n.input[1] for n in made.graph.node if n.op_type.endswith("quantizeLinear")}
-    scales |= {n.input[1] for n in made.graph.node if n.op_type == "QuantizeLinear"}
+    quantisations = ("QuantizeLinear", "DequantizeLinear")
+    scales = {node.input[1] for node in made.graph.node if node.op_type in quantisations}
+    largest = float(np.finfo(np.float16).max)
     for tensor in made.graph.initializer:
         if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name not in scales:
-            array = onnx.numpy_helper.to_array(tensor).astype(np.float16).astype(np.float32)
-            tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+            array = numpy_helper.to_array(tensor).clip(-largest, largest)  # masks reach beyond
+            array = array.astype(np.float16).astype(np.float32)
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
     return made
 
 
@@ -121,14 +129,10 @@ def _quantise(network: Network, form: str, plain: Path, path: Path) -> None:
 
 
 def _resnet() -> onnx.ModelProto:
-    from subjects.exported import refill
-
     return refill("tv_resnet50.dynamo")
 
 
 def _bert() -> onnx.ModelProto:
-    from exporters.store import read
-
     model, _ = read("bert_base.dynamo.both", archive=BERT)
     for given in model.graph.input:
         for dim, size in zip(given.type.tensor_type.shape.dim, (1, TOKENS), strict=True):
