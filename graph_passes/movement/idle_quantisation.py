@@ -8,7 +8,6 @@ same bytes again: (q - z) s / s is off by less than 2^-14 of a step in fp32, and
 
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
@@ -54,7 +53,7 @@ class IdleQuantisation(Rule[_Moved]):
             inputs = [tensor, *list(view.inputs)[1:]]
             name, like = f"{view.name}_bytes", view.outputs[0]
             tensor = editor.add(view.op, inputs, like=like, name=name, attrs=view.attrs)
-            tensor.dtype = np.dtype(match.q.dtype)
+            tensor.dtype = match.q.dtype
         editor.replace(match.node.outputs[0], tensor)
 
 

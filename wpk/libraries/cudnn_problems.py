@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from wpk.dtypes import Precision
 from wpk.libraries.cudnn_attention import ATTENTION
 from wpk.libraries.cudnn_convolution import CONVOLUTION
 from wpk.libraries.cudnn_description import Description, Translation

@@ -79,13 +79,17 @@ class Context:
             constant = weights is not None and holds_bytes(weights)
             if constant or second.dtype.is_byte:
                 return Precision.INT8
-        if first.dtype.is_fp8 and self.precision is not Precision.FP32:  # which asks for sums of its own
+        if (
+            first.dtype.is_fp8 and self.precision is not Precision.FP32
+        ):  # which asks for sums of its own
             constant = weights is not None and holds_float8(weights, first.dtype)
             if constant or second.dtype is first.dtype:
                 return Precision(first.dtype.value)
         types = {first.dtype, second.dtype} if weights is None else {second.dtype}
         # Others hold bytes exactly; one may lie in fp32 behind a Cast to the other's.
-        narrow = {each for each in types if not each.is_byte and not each.is_fp8} - {DType.FP32} or {DType.FP32}
+        narrow = {each for each in types if not each.is_byte and not each.is_fp8} - {
+            DType.FP32
+        } or {DType.FP32}
         if len(narrow) > 1:
             raise RefusedError(f"a product of {first.dtype.value} and {second.dtype.value} tensors")
         return self.compute_precision(narrow.pop())

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import DType
 from wpk.expression import flops
 from wpk.performance import Columns, Work
 from wpk.problems import Convolution, Tensor
