@@ -110,7 +110,14 @@ class Proof:
         failed = tuple(f"{c.name}: {c.detail}" for c in (*checks, *plan.checks) if c.failed)
         facts = precision_of(plan)
         products = sum(s.operator.problem.matrix_precision is not None for s in plan.steps)
-        return cls(len(plan.steps), right, failed, products, facts.instructions, facts.of_bytes + facts.of_float8)
+        return cls(
+            len(plan.steps),
+            right,
+            failed,
+            products,
+            facts.instructions,
+            facts.of_bytes + facts.of_float8,
+        )
 
 
 def rows() -> list[Row]:

@@ -19,7 +19,13 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import MOST_BYTE_PRODUCTS, DType
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.byte_products import are_multiplied, byte_type, holds_factor
+from wpk.graph_passes.core.byte_products import (
+    are_multiplied,
+    byte_numbers,
+    byte_type,
+    holds_factor,
+    uniform_origin,
+)
 from wpk.graph_passes.core.query import floats, given, made_by, pads, rank, uniform
 
 Vector = NDArray[np.float64]
@@ -81,7 +87,7 @@ class ByteProducts(Rule[_Product]):
 def _bytes_of(node: gs.Node) -> _Bytes | str:
     """What a DequantizeLinear restores, or why it is not that."""
     q, scale = node.inputs[0], uniform(node.inputs[1])
-    origin, dtype = _uniform_origin(node), byte_type(q)
+    origin, dtype = uniform_origin(node), byte_type(q)
     if isinstance(q, gs.Constant) or dtype is None:
         return f"'{q.name}' is no tensor of bytes that is computed"
     if scale is None or origin is None or node.attrs.get("block_size", 0):
@@ -91,27 +97,10 @@ def _bytes_of(node: gs.Node) -> _Bytes | str:
     return _Bytes(q, dtype, scale, int(origin))
 
 
-def _uniform_origin(node: gs.Node) -> float | None:
-    """The zero point; None where there are several, or it is computed."""
-    if (zero := given(node, 2)) is None:
-        return 0.0
-    array = _numbers(zero)
-    if array is None or array.size == 0 or (array != array.reshape(-1)[0]).any():
-        return None
-    return float(array.reshape(-1)[0])
-
-
-def _numbers(tensor: gs.Tensor) -> NDArray[np.float32] | None:
-    """The numbers of a constant of 8 bits or more, those of floating point among them; None of what is computed."""
-    if not isinstance(tensor, gs.Constant):
-        return None
-    return np.asarray(tensor.values).astype(np.float32)
-
-
 def _weights_of(product: gs.Node, node: gs.Node) -> _Weights | str:
     """The constant that a DequantizeLinear restores, or why it is not that."""
     q, scale, zero = node.inputs[0], floats(node.inputs[1]), given(node, 2)
-    array, origin = _numbers(q), np.zeros(1, np.float32) if zero is None else _numbers(zero)
+    array, origin = byte_numbers(q), np.zeros(1, np.float32) if zero is None else byte_numbers(zero)
     dtype = byte_type(q)
     if array is None or scale is None or origin is None or dtype is None:
         return f"'{q.name}' is no constant of bytes with constant scales"

@@ -16,6 +16,7 @@ from wpk.dtypes import DType, from_numpy, holds_bytes, holds_float8
 from wpk.graph_passes.core.query import (
     FLOAT8,
     element_type,
+    given,
     is_op,
     made_by,
     producer,
@@ -60,6 +61,23 @@ def byte_type(tensor: gs.Tensor) -> DType | None:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     known = None if dtype is None or isinstance(dtype, int) else from_numpy(np.dtype(dtype))
     return known if known is not None and (known.is_byte or known.is_fp8) else None
+
+
+def uniform_origin(node: gs.Node) -> float | None:
+    """Return the zero point of a quantisation; None where there are several, or it is computed."""
+    if (zero := given(node, 2)) is None:
+        return 0.0
+    array = byte_numbers(zero)
+    if array is None or array.size == 0 or (array != array.reshape(-1)[0]).any():
+        return None
+    return float(array.reshape(-1)[0])
+
+
+def byte_numbers(tensor: gs.Tensor) -> NDArray[np.float32] | None:
+    """Return the numbers of a constant of bytes, also of floating point; None of what is computed."""
+    if not isinstance(tensor, gs.Constant):
+        return None
+    return np.asarray(tensor.values).astype(np.float32)
 
 
 def restoration(tensor: gs.Tensor) -> list[gs.Node]:

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.byte_products import byte_type
-from wpk.graph_passes.core.query import given, made_by, uniform, why_not_replace
+from wpk.graph_passes.core.byte_products import byte_type, uniform_origin
+from wpk.graph_passes.core.query import FLOAT8, made_by, uniform, why_not_replace
 from wpk.graph_passes.movement.views import views_before
+
+_MOVED_FLOAT8 = 21
+"""The opset from which on Transpose, Reshape and the like take 8-bit floating point."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class IdleQuantisation(Rule[_Moved]):
             return Refusal(node.name, f"'{q.name}' was restored from another scale or zero point")
         if byte_type(q) is not byte_type(made):
             return Refusal(node.name, f"'{q.name}' has another type than '{made.name}'")
+        if views and q.dtype in FLOAT8 and graph.opset < _MOVED_FLOAT8:
+            return Refusal(node.name, f"nothing moves '{q.name}' before opset {_MOVED_FLOAT8}")
         reason = why_not_replace(graph, made, q) if not views else None
         return Refusal(node.name, reason) if reason is not None else _Moved(node, q, views)
 
@@ -59,8 +64,7 @@ class IdleQuantisation(Rule[_Moved]):
 
 def _numbers(node: gs.Node) -> tuple[float, float] | None:
     """The scale and the zero point of a quantisation; None where they are several, or computed."""
-    zero = given(node, 2)
-    scale, origin = uniform(node.inputs[1]), 0.0 if zero is None else uniform(zero)
+    scale, origin = uniform(node.inputs[1]), uniform_origin(node)
     if scale is None or origin is None or node.attrs.get("block_size", 0):
         return None
     return scale, origin

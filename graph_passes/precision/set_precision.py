@@ -24,8 +24,8 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import Precision
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
-from wpk.graph_passes.core.exact import exact_values, unrounded
 from wpk.graph_passes.core.byte_products import cast_byte_type
+from wpk.graph_passes.core.exact import exact_values, unrounded
 from wpk.graph_passes.core.functions import is_call
 from wpk.graph_passes.core.query import is_graph_output, is_op
 from wpk.graph_passes.precision.regions import wide_nodes

@@ -33,9 +33,7 @@ class Small(Network):
             helper.make_node("Relu", ["a"], ["b"]),
             helper.make_node("MatMul", ["b", "w"], ["y"]),
         ]
-        ports = [
-            helper.make_tensor_value_info(n, TensorProto.FLOAT, [16, 64]) for n in ("x", "y")
-        ]
+        ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [16, 64]) for n in ("x", "y")]
         graph = helper.make_graph(nodes, "small", ports[:1], ports[1:], weights)
         opsets = [helper.make_opsetid("", 19)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=9)
