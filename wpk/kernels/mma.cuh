@@ -14,8 +14,8 @@
 //   B, 2 words:   [0] (k t, column g)   [1] (k t + 4, column g)
 //
 // Bytes, m16n8k32, four values a register, D in int32: as Half, with k 4t..4t+3 and 4t + 16..4t + 19 in the places of
-// k 2t..2t+1 and 2t + 8..2t + 9. So do 8-bit floats lie; the lower two values of all registers are one m16n8k16 of Half,
-// and the upper two another. Their own instruction is that on sm_90 and sm_100, and adds in fewer bits on others.
+// k 2t..2t+1 and 2t + 8..2t + 9. So do 8-bit floats lie; the lower two values of all registers are one m16n8k16 of
+// Half, and the upper two another. Their own instruction is that on sm_90 and sm_100, and adds in fewer bits on others.
 //
 // loadMatrix4 fills four registers from four 8 x 8 tiles of 16-bit values: lane i gives the address of
 // row i % 8 of tile i / 8 (16 bytes, 16-byte aligned) and receives, of each tile, (row g, columns 2t..2t+1);
