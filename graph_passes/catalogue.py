@@ -68,6 +68,7 @@ from wpk.graph_passes.movement.reshapes_around import ReshapesAround
 from wpk.graph_passes.movement.spread_rows import SpreadRows
 from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.transpose_parts import TransposeParts
+from wpk.graph_passes.movement.transposes_behind import TransposesBehind
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
 from wpk.graph_passes.movement.turned_splits import TurnedSplits
 from wpk.graph_passes.movement.whole_indices import WholeIndices
@@ -174,6 +175,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ScaleIntoProjection(),
         ScaleBehindProduct(),
         TurnedSplits(),
+        TransposesBehind(),
         BatchInFront(),  # after the scales, which a transpose would part from their products
         ScaleThroughBias(),
         MatMulToGemm(),

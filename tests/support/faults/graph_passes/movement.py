@@ -45,8 +45,19 @@ _HOT = f"""{_H} g (float[6] x) => (float[6, 4] y) <float d = {{4}}, float[2] v =
     s = Mul(x, x)  y = OneHot(s, d, v) }}"""
 _EYE = f"""{_H} g (float[6, 6] x) => (float[6, 6] y, int64[1] s) {{
     e = EyeLike<k = 1>(x)  y = Mul(x, e)  s = Shape<start = 1>(x) }}"""
+_BEHIND = f"""{_H} g (float[2, 4, 4, 4] x, float[4, 4, 4] c, float[4, 4] w) => (float[2, 4, 4, 4] y) {{
+    p = MatMul(x, w)  t = Transpose<perm = [0, 3, 1, 2]>(p)  y = Mul(t, c) }}"""
 
 FAULTS = (
+    BrokenPass(
+        "a constant is turned the way of the tensor beside it",
+        "transposes-behind",
+        "movement.transposes_behind",
+        "tensor, order = self._tensor, [int(axis) for axis in np.argsort(self._perm)]",
+        "tensor, order = self._tensor, list(self._perm)",
+        _BEHIND,
+        constants="c w",
+    ),
     BrokenPass(
         "values are gathered along the last axis",
         "ranked-values",
