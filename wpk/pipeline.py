@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wpk.assembly import (
     EvidenceBook,
     Lock,
+    PackedConstants,
     Setting,
     assemble,
     compile_locked,
@@ -57,6 +58,7 @@ from wpk.search.loop import (
     choose_target,
     confirmed,
     evidence_of,
+    matching,
     plan_tuning,
     preview_of,
     require_measuring,
@@ -127,6 +129,7 @@ def _optimized(
     """The way of a model to its plan; where there is a run, it measures what the models chose from."""
     lowered = job.lower()  # loaded, rewritten by the passes, cut into operators
     require_inputs(job.inputs, input_ports(lowered.program))
+    selected_problems(lowered.all_operators, search.operators)  # each pattern names one, somewhere
     run = run if lowered.has_kernels else None  # nothing to measure: no kernel computes anything
     with (
         CompilePool(job.target.arch, cache=job.places.kernels) as pool,
@@ -158,25 +161,27 @@ def _built(shop: _Shop, lowered: LoweredModel) -> PlanBundle:
     }
     proof = job.prove(lowered)
     program, setting, progress = lowered.program, job.setting(lowered, bodies), job.progress
-    problems = program.problems
-    named = selected_problems(program.operators, search.operators)
-    run = shop.entered if problems else None
+    problems, patterns = program.problems, matching(program.operators, search.operators)
+    named = selected_problems(program.operators, patterns)
+    is_measured = bool(problems) and (bool(patterns) or not search.operators)
+    run = shop.entered if is_measured else None
     with Offers(lease, () if run is None else named) as offers:
         skipped = job.build.skip_templates
         static = search_model(problems, TEMPLATES, job.target, pool.compile, progress, skip=skipped)
         choices = static_choices(static)
-        bundle = assemble(program, choices.implementations, choices.kernels, setting)
+        constants = PackedConstants(program.constants)
+        parts = choices.implementations, choices.kernels
+        bundle = assemble(program, *parts, setting, constants)
         if run is None:
             book = EvidenceBook(evidence_of(bundle.plan, choices))
         else:
             equipment = Equipment(pool.submit, lease, offers)
-            tuning, entry = run
+            tuning, entry = replace(run[0], operators=patterns), run[1]
             tuned = tune_model(
                 lowered, bundle.plan, static, job.target, equipment, tuning, entry, progress
             )
-            bundle, book = confirmed(
-                program, choices, tuned, setting, lease.process(), progress, shop.on_rivals
-            )
+            given = choices, tuned, setting, constants
+            bundle, book = confirmed(program, *given, lease.process(), progress, shop.on_rivals)
         if proof is not None:
             on_gpu = shop.entered is not None
             with nullcontext(lease.process()) if on_gpu else open_device("cpu") as device:

@@ -1,9 +1,9 @@
 """Decide which values of a graph are stored channels last.
 
-A value is *wanted* channels last when a spatial operator reads it, directly or through operators,
-data movements and shuffles of channels that can pass the order on. It *becomes* channels last when
-it is wanted and its producer can write it so: an operator always can (its body transposes), a data
-movement or a shuffle when what it reads is channels last.
+A value is *wanted* channels last when an operator reads it that has each pixel's channels side by side
+(`body_orders` says which), directly or through operators, data movements and shuffles of channels that can
+pass the order on. It *becomes* channels last when it is wanted and its producer can write it so: an operator
+always can (its body transposes), a data movement or a shuffle when what it reads is channels last.
 
 Graph inputs and outputs keep their order: the operators at the edges read and write it.
 """
@@ -13,9 +13,10 @@ from collections.abc import Callable
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.functions import calls, is_call
-from wpk.graph_passes.core.kinds import ANCHORS, SPATIAL, VIEWS, is_elementwise
-from wpk.graph_passes.core.query import is_graph_output, is_op, producer, rank
+from wpk.graph_passes.core.kinds import VIEWS
+from wpk.graph_passes.core.query import is_graph_output, is_op, rank
 from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, why_not_follow
+from wpk.graph_passes.layout.body_orders import asks_for_last
 from wpk.graph_passes.movement.views import trace, views_before
 
 
@@ -58,9 +59,12 @@ class LayoutPlan:
             return True
         for reader in tensor.outputs:
             function = self._functions.get(id(reader))
-            if function is not None and _reads_spatially(function, _index(reader, tensor)):
-                return True
-            if function is None and not is_op(reader, *FOLLOWERS):
+            if function is not None:
+                last = any(id(output) in self._wanted for output in reader.outputs)
+                if asks_for_last(function, _index(reader, tensor), output_is_last=last):
+                    return True
+                continue
+            if not is_op(reader, *FOLLOWERS):
                 continue
             if any(
                 id(output) in self._wanted and rank(output) == rank(tensor)
@@ -107,25 +111,3 @@ def _changes_channels_only(node: gs.Node) -> bool:
 
 def _index(reader: gs.Node, tensor: gs.Tensor) -> int:
     return next(i for i, candidate in enumerate(reader.inputs) if candidate is tensor)
-
-
-def body_anchor(function: gs.Function) -> gs.Node | None:
-    """Return the anchor of an operator's body; None for an element-wise graph."""
-    return next((node for node in function.nodes if is_op(node, *ANCHORS)), None)
-
-
-def _reads_spatially(function: gs.Function, index: int) -> bool:
-    """Whether input ``index`` is what a spatial anchor slides over, in channels-first order."""
-    anchor = body_anchor(function)
-    if anchor is None or not is_op(anchor, *SPATIAL):
-        return False
-    dimensions = rank(anchor.inputs[0])
-    waiting = [anchor.inputs[0]]
-    while waiting:
-        tensor = waiting.pop()
-        if tensor is function.inputs[index]:
-            return dimensions in RANKS and rank(tensor) == dimensions
-        maker = producer(tensor)
-        if maker is not None and is_elementwise(maker):  # casts, limits and prologues
-            waiting.extend(maker.inputs)
-    return False

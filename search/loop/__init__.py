@@ -8,5 +8,5 @@ from wpk.search.loop.evidence import evidence_of
 from wpk.search.loop.measuring import choose_target, plan_tuning, setup_here
 from wpk.search.loop.model_tuning import tune_model
 from wpk.search.loop.preview import Preview, ProblemPreview, preview_of
-from wpk.search.loop.selection import require_measuring, selected_problems
+from wpk.search.loop.selection import matching, require_measuring, selected_problems
 from wpk.search.loop.tuning import Equipment, Tuning

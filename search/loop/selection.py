@@ -39,6 +39,12 @@ def selected_problems(operators: Sequence[Operator], patterns: Sequence[str]) ->
     return found
 
 
+def matching(operators: Sequence[Operator], patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the patterns that name any of these operators; those of one plan of several."""
+    names = [each.name for each in operators if not isinstance(each.problem, Fallback)]
+    return tuple(p for p in patterns if any(fnmatchcase(name, p) for name in names))
+
+
 def require_measuring(measured: bool, patterns: Sequence[str], resume: str | None) -> None:
     """Refuse to resume a run where nothing is measured, and warn of operators that are named to be.
 

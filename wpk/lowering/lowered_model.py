@@ -4,7 +4,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx_graphsurgeon as gs
@@ -80,14 +80,13 @@ class LoweredModel:
 
     @property
     def all_operators(self) -> tuple[Operator, ...]:
-        """Its operators, and those of bodies under names that say whose they are."""
+        """Its operators, and those of bodies."""
         found = list(self.program.operators)
         for operator in self.program.operators:
             problem = operator.problem
             made = self.bodies.get(problem.model, ()) if isinstance(problem, Fallback) else ()
             for body in made:
-                inner = body.all_operators
-                found += [replace(o, name=f"{operator.name}/{o.name}") for o in inner]
+                found += body.all_operators
         return tuple(found)
 
     @property
