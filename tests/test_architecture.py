@@ -76,7 +76,7 @@ NARROW = {"graph_passes": {"errors", *GROUND}}
 
 OPEN = {
     "cli": {"main"},
-    "lowering": {"flat_graph", "model", "program"},
+    "lowering": {"flat_graph", "lowered_model", "model", "program"},
     "problems": {"signs"},
 }
 """Modules that other rooms import by name: importing the room's door, its ``__init__``, would load more

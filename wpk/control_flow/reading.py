@@ -241,7 +241,7 @@ class _Reading:
 
     def _outside(self, name: str, taken: set[str]) -> onnx.ValueInfoProto:
         """What a body reads from outside, in the type that it has in memory; there under another name."""
-        info = self._infos[name]
+        info: onnx.ValueInfoProto = self._infos[name]
         code = onnx.helper.np_dtype_to_tensor_dtype(self._types[self._numbers[name]].numpy)
         if code == info.type.tensor_type.elem_type or name in self._node.input:
             return info

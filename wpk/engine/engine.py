@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wpk.device import StreamDevice, executes, lies_on_gpu
 from wpk.emulator import EmulatorProcess
 from wpk.engine.bindings import Binding, Bindings, HostParts
-from wpk.engine.control_call import ControlStep, control_step
+from wpk.engine.bodies import Bodies
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.gpu_runs import GpuRuns
 from wpk.engine.host_steps import HostSteps
@@ -81,14 +81,13 @@ class Engine:
         self._turn = Turn(streams)
         with self._turn:
             self.runtime = RuntimeProcess(bundle.models)
-            self._bodies: dict[str, Engine] = {}
-            self._driven: dict[str, ControlStep] = {}
-            hosts = HostParts(self.runtime, self._driven)
+            self._bodies = Bodies()
+            hosts = HostParts(self.runtime, self._bodies.driven)
             self._bindings = Bindings(self.plan, device, self._weights, self._wait, hosts)
             self._runs = GpuRuns(self.plan, streams, self._bindings) if streams else None
-            self.host_steps = HostSteps(bundle, self.runtime, self._driven)
+            self.host_steps = HostSteps(bundle, self.runtime, self._bodies.driven)
             try:
-                self._make_bodies(bundle)
+                self._bodies.load(bundle, device, self._body)
                 self._load(bundle, sources)
                 if streams:
                     streams.settle()  # a caller's stream would not wait for the weights
@@ -213,11 +212,8 @@ class Engine:
     def memory(self) -> MemoryUse:
         """What the engine holds on the device at the moment."""
         outputs = 0 if self._runs is None else self._runs.result_bytes
-        arena, scratch = self._bindings.held_bytes
-        arena += sum(each.cells.bytes for each in self._driven.values())
-        within = [body.memory for body in self._bodies.values()]  # weights are the engine's
-        arena += sum(each.arena_bytes for each in within)
-        scratch += sum(each.workspace_bytes for each in within)
+        pairs = zip(self._bindings.held_bytes, self._bodies.held_bytes, strict=True)
+        arena, scratch = (own + within for own, within in pairs)
         return MemoryUse(self._weight_memory.bytes, arena, scratch, outputs)
 
     def bind(
@@ -248,10 +244,7 @@ class Engine:
                 self._runs.close()
             self._bindings.close()
             self.runtime.close()
-            for each in self._driven.values():
-                each.cells.close()
-            for body in self._bodies.values():
-                body.close()
+            self._bodies.close()
             while self._weights:
                 self._weight_memory.give(self.plan.weights[self._weights.popitem()[0]].digest)
             if self._process is not None and self._owns_device:
@@ -277,17 +270,9 @@ class Engine:
             )
         return self._runs
 
-    def _make_bodies(self, bundle: PlanBundle) -> None:
-        """Load the engines of bodies, which share the weights' memory."""
-        for digest, body in bundle.bodies.items():
-            self._bodies[digest] = Engine(body, self.device, weights=self._weight_memory)
-        for step in self.plan.steps:
-            if step.bodies and step.fallback is not None:
-                engines = [self._bodies[digest] for digest in step.bodies]
-                model = bundle.models[step.fallback.model]
-                self._driven[step.operator.name] = control_step(
-                    step, step.fallback, model, engines, self.device
-                )
+    def _body(self, bundle: PlanBundle) -> "Engine":
+        """Load the engine of a body, which shares the weights' memory."""
+        return Engine(bundle, self.device, weights=self._weight_memory)
 
     def _load(self, bundle: PlanBundle, sources: Mapping[str, KernelSource]) -> None:
         for digest, source in sources.items():
