@@ -25,7 +25,13 @@ from wpk.errors import LaunchError, PlanError, UnsupportedError, VerificationErr
 from wpk.lowering.model import lower_model
 from wpk.plan import Outcome, PlanBundle
 from wpk.plan.control import CONTROL
-from wpk.plan.plan_file import read_plan, write_plan
+from wpk.plan.plan_file import (
+    plan_text,
+    read_plan,
+    spec_of_bundle,
+    write_parts,
+    write_plan,
+)
 from wpk.progress import silent
 
 pytestmark = pytest.mark.usefixtures("one_finalist")
@@ -224,6 +230,26 @@ def test_a_body_that_was_changed_is_refused(plans: dict[str, Any], tmp_path: Pat
     changed = replace(body, plan=replace(body.plan, wpk="another"))
     with pytest.raises(PlanError, match="bodies/"):
         write_plan(tmp_path / "m.plan", replace(bundle, bodies=bundle.bodies | {digest: changed}))
+    forged = replace(bundle, bodies={d: body for d, body in bundle.bodies.items() if d != digest})
+    write_parts(tmp_path / "m.plan", plan_text(bundle.plan), spec_of_bundle(bundle), forged)
+    with pytest.raises(PlanError, match=r"plan.bodies: not stored: \['"):
+        read_plan(tmp_path / "m.plan")
+
+
+def test_a_state_that_is_not_carried_on_is_found(
+    plans: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, path = written(plans, "nested")
+    execute = ControlRun._execute
+
+    def stale(run: ControlRun, engine: Any, inputs: Any, outputs: Any) -> None:
+        first = {name: run._cells.at("state 0, 0", 0) for name in inputs if name == "v"}
+        execute(run, engine, inputs | first, outputs)
+
+    assert wpk.verify(path, model, device="cpu", check="quick").passed
+    monkeypatch.setattr(ControlRun, "_execute", stale)
+    with pytest.raises(VerificationError, match="the numbers disagree"):
+        wpk.verify(path, model, device="cpu")
 
 
 def test_the_lock_of_a_plan_holds_those_of_its_bodies(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support.networks.control_flow_models import MODELS as DRIVEN
 from support.networks.fallback_models import MODELS
 from support.plans.executed_plans import (
     BRANCHES,
@@ -243,12 +244,17 @@ def test_refuses_a_plan_whose_parts_are_wrong(
 
 
 @pytest.mark.parametrize(
-    ("name", "reason"), [("between", "calls ONNX Runtime"), ("double", "that only ONNX Runtime")]
+    ("name", "reason"),
+    [
+        ("between", "calls ONNX Runtime"),
+        ("double", "that only ONNX Runtime"),
+        ("if", "calls engines of bodies"),
+    ],
 )
-def test_refuses_what_onnxruntime_executes(
+def test_refuses_what_onnxruntime_executes_or_the_host_drives(
     sanitized: Path, tmp_path: Path, name: str, reason: str
 ) -> None:
-    onnx.save(MODELS[name](), tmp_path / "m.onnx")
+    onnx.save((MODELS | DRIVEN)[name](), tmp_path / "m.onnx")
     wpk.optimize(
         tmp_path / "m.onnx", tmp_path / "m.plan", target="h200", search="static", check="off"
     )

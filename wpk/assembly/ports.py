@@ -1,7 +1,12 @@
 """A program's inputs and outputs as a plan describes them, and what may be drawn for its inputs."""
 
+from wpk.dtypes import DType
 from wpk.lowering.program import Program, Value
 from wpk.plan import KeptOutput, Port
+from wpk.problems import Fallback, Problem
+
+_DRAWN_TURNS = 6
+"""More than two: a Loop's states lie in two places that take turns."""
 
 
 def input_ports(program: Program) -> tuple[Port, ...]:
@@ -28,14 +33,26 @@ def _port(program: Program, name: str) -> Port:
 
 
 def _draw_below(program: Program, value: Value) -> int:
-    """The smallest table that an integer input indexes; 0 if it indexes none."""
+    """The smallest table that an integer input indexes, or few turns of a Loop; 0 if it is neither."""
     sizes = [
         size
         for operator in program.operators
         for index, name in enumerate(operator.inputs)
-        if (size := operator.problem.table_size(index)) and _reads(program, name, value)
+        if (size := operator.problem.table_size(index) or _turns(operator.problem, index))
+        and _reads(program, name, value)
     ]
     return min(sizes, default=0)
+
+
+def _turns(problem: Problem, index: int) -> int:
+    """What an input is drawn below that says how often a Loop's body is executed; 0 if it is another."""
+    if not isinstance(problem, Fallback) or problem.operators != ("Loop",) or index:
+        return 0
+    count = problem.x[0]
+    is_count = (
+        count is not None and count.tensor.dtype is DType.INT64 and count.access.sizes == (1,)
+    )
+    return _DRAWN_TURNS if is_count else 0
 
 
 def _divides(program: Program, value: Value) -> bool:
