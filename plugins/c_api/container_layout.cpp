@@ -73,18 +73,36 @@ void add_entry(Bytes& out, const Entry& entry)
     }
 }
 
+constexpr std::size_t digits = 64;
+
 bool is_digest(const std::string& text) noexcept
 {
-    constexpr std::size_t digits = 64;
     return text.size() == digits
            && std::all_of(text.begin(), text.end(),
                [](char letter) { return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'f'); });
 }
 
+// A member's name in the plan that it belongs to, which may be that of a body within a body.
+std::string name_in_plan(const std::string& name) noexcept
+{
+    constexpr int most_depth = 4;
+    const std::string folder = "bodies/";
+    const std::size_t size = folder.size() + digits + 1;
+    std::size_t at = 0;
+    for (int depth = 0; depth < most_depth && name.size() > at + size && name.compare(at, folder.size(), folder) == 0
+                        && is_digest(name.substr(at + folder.size(), digits)) && name[at + size - 1] == '/';
+        ++depth)
+    {
+        at += size;
+    }
+    return name.substr(at);
+}
+
 } // namespace
 
-bool is_member_name(const std::string& name) noexcept
+bool is_member_name(const std::string& whole) noexcept
 {
+    const std::string name = name_in_plan(whole);
     constexpr const char* single[] = {"plan.json", "plan.spec", "plan.sha256", "weights.safetensors"};
     if (std::any_of(std::begin(single), std::end(single), [&](const char* each) { return name == each; }))
     {

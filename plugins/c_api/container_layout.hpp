@@ -19,7 +19,7 @@ struct Entry
 };
 
 // Names that members of plans have.
-bool is_member_name(const std::string& name) noexcept;
+bool is_member_name(const std::string& whole) noexcept;
 
 std::vector<std::byte> local_header(const Entry& entry);
 
