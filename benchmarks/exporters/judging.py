@@ -22,7 +22,6 @@ from exporters.architecture import SIZES
 from exporters.inputs import draw_arrays
 from wpk.errors import VerificationError, WpkError
 from wpk.plan.plan import Plan
-from wpk.problems import Fallback
 from wpk.search.models import FINALISTS, model_search
 from wpk.search.models.static_search import Shortlists
 
@@ -100,9 +99,13 @@ def _compiling(finalists: int) -> Iterator[None]:
 
 
 def _told(plan: Plan) -> Record:
-    problems = [step.operator.problem for step in plan.steps]
-    handed = [name for each in problems if isinstance(each, Fallback) for name in each.operators]
-    kernels = sum(not isinstance(each, Fallback) for each in problems)
+    handed = [
+        name
+        for step in plan.steps
+        if step.fallback is not None and not step.bodies
+        for name in step.fallback.operators
+    ]
+    kernels = sum(step.fallback is None for step in plan.steps)
     return {"kernels": kernels, "fallback": handed}
 
 
