@@ -78,6 +78,7 @@ from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
+from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
 from wpk.graph_passes.recognise.global_pooling import GlobalPooling
 from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
@@ -174,6 +175,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         FoldBatchNormBefore(),
         BatchNormToAffine(),
         PadIntoWindow(),
+        SummedConvolutions(),
         ScaleIntoProjection(),
         ScaleBehindProduct(),
         TurnedSplits(),

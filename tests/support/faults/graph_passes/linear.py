@@ -37,8 +37,19 @@ _TWO_SIZED = f"""{_H} g (float[2, 3, 6] x, float[6, 6] w, float[6] b) => (float[
     <int64[2] rows = {{6, 6}}, int64[3] back = {{2, 3, 6}}> {{
     f = Reshape(x, rows)  p = Gemm<alpha = 0.9, beta = 0.5, transB = 1>(f, w, b)
     y = Reshape(p, back) }}"""
+_BRANCHES = f"""{_H} g (float[2, 6, 6, 6] x, float[6, 6, 3, 3] w, float[6, 6, 1, 1] v) => (float[2, 6, 6, 6] y) {{
+    p = Conv<pads = [1, 1, 1, 1]>(x, w)  q = Conv(x, v)  s = Add(p, q)  y = Relu(s) }}"""
 
 FAULTS = (
+    BrokenPass(
+        "the smaller window lies in the corner of the larger one",
+        "summed-convolutions",
+        "products.summed_convolutions",
+        "placed = _placed(float_weight(beside), _window(conv), begins)",
+        "placed = _placed(float_weight(beside), _window(conv), [0] * len(begins))",
+        _BRANCHES,
+        constants="w v",
+    ),
     BrokenPass(
         "the scale of a normalisation is tripled",
         "batch-norm-after",
