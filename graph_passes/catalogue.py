@@ -20,6 +20,7 @@ from wpk.graph_passes.clean.function_bodies import FunctionBodies
 from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
+from wpk.graph_passes.clean.long_rows import LongRows
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.clean.nan_guard import NanGuard
 from wpk.graph_passes.clean.plain_forms import PlainForms
@@ -106,6 +107,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
             PoolBehindProduct(),
             JoinSiblings(precision.storage),
             ClampBeforeProduct(precision),
+            LongRows(),
         ],
         [SetPrecision(precision)],
         [RecurrentOperators()],
