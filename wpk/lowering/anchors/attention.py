@@ -6,13 +6,13 @@ scores, what happens to the weights, and the product of weights and values with 
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import prod
 
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
 from wpk.lowering.anchors.base import LoweredProblem, only_view
+from wpk.lowering.batch_axes import batched
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
 from wpk.lowering.context import Context
 from wpk.lowering.free_axis import extent_of, is_free
@@ -73,8 +73,9 @@ class AttentionBody:
         if last.inputs[0] != self.weights or _bare(self.result.expression) != Acc():
             raise RefusedError("weights or a result of attention that something else works on")
         v = only_view(last.inputs[1], "the values of attention")
-        views = [_batched(each, y) for each in (q, k, v, y, *self.scores.operands)]
-        q, k, v, y, *operands = views
+        views = (q, k, v, y, *self.scores.operands)
+        owns = [view.leading for view in views]
+        q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading, owns)
         lengths = q.shape[2], k.shape[2]
         free = any(map(is_free, lengths))
         problem = Attention(
@@ -149,10 +150,3 @@ def _bare(expression: Expression) -> Expression:
         case Apply(operation, arguments):
             return Apply(operation, tuple(_bare(each) for each in arguments))
     return expression
-
-
-def _batched(view: View, y: View) -> View:
-    """Return a view with two batch axes before each matrix, those of ``y``."""
-    batch = y.shape[:-2]
-    wide = view.broadcast((*batch, *view.shape[-2:]), y.leading)
-    return wide.reshaped((batch[0], prod(batch[1:]), *view.shape[-2:]))
