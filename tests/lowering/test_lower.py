@@ -150,6 +150,30 @@ def test_attention_with_a_mask_needs_no_transposes(
     compare(model, source, batch)
 
 
+WINDOWS = """
+agraph (float[1,6,5,8] x, float[8,8] wq, float[8,8] wk, float[8,8] wv) => (float[1,6,5,8] y) {
+  shape = Constant<value_ints=[1,6,5,2,4]>()
+  flat = Constant<value_ints=[1,6,5,8]>()
+  q0 = MatMul(x, wq)  k0 = MatMul(x, wk)  v0 = MatMul(x, wv)
+  q1 = Reshape(q0, shape)  k1 = Reshape(k0, shape)  v1 = Reshape(v0, shape)
+  q = Transpose<perm=[0,1,3,2,4]>(q1)  k = Transpose<perm=[0,1,3,4,2]>(k1)  v = Transpose<perm=[0,1,3,2,4]>(v1)
+  s0 = MatMul(q, k)  s = BETWEEN
+  o0 = MatMul(s, v)  o1 = Transpose<perm=[0,1,3,2,4]>(o0)  y = Reshape(o1, flat)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("between", "kind"), [("Softmax(s0)", "Attention"), ("Tanh(s0)", "Matmul")]
+)
+def test_windows_and_heads_behind_a_batch_of_one_are_two_axes(
+    tmp_path: Path, compare: Compare, between: str, kind: str
+) -> None:
+    text = WINDOWS.replace("BETWEEN", between).replace(")  ", ")\n  ")
+    model, source = lowered(tmp_path, text)
+    assert set(kinds(model)) == {"Matmul", kind}
+    compare(model, source)
+
+
 def test_dense_concatenations_lie_in_place(tmp_path: Path, compare: Compare) -> None:
     text = """agraph (float[2,8,5,5] x, float[8,8,3,3] w0, float[8,8,3,3] w1, float[8,16,3,3] w2, float[8,24,1,1] w3) => (float[2,8,5,5] y) {
       s = Conv<pads=[1,1,1,1]>(x, w0)
