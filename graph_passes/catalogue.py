@@ -67,6 +67,7 @@ from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 from wpk.graph_passes.movement.reshapes_around import ReshapesAround
+from wpk.graph_passes.movement.rows_before_reshapes import RowsBeforeReshapes
 from wpk.graph_passes.movement.spread_rows import SpreadRows
 from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.transpose_parts import TransposeParts
@@ -181,6 +182,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ScaleIntoProjection(),
         ScaleBehindProduct(),
         TurnedSplits(),
+        RowsBeforeReshapes(),
         TransposesBehind(),
         BatchInFront(),  # after the scales, which a transpose would part from their products
         ScaleThroughBias(),
