@@ -82,6 +82,7 @@ from wpk.graph_passes.recognise.global_pooling import GlobalPooling
 from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
 from wpk.graph_passes.recognise.layer_norm import RecognizeLayerNorm
 from wpk.graph_passes.recognise.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
+from wpk.graph_passes.recognise.rms_norm import RecognizeRmsNorm
 from wpk.graph_passes.recognise.sigmoid import RecognizeSigmoid
 from wpk.graph_passes.recognise.softmax import RecognizeSoftmax
 from wpk.graph_passes.recurrent.batch_first import RecurrentBatchFirst
@@ -163,6 +164,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         CommonSubexpressions(),
         RecognizeGelu(),
         RecognizeLayerNorm(),
+        RecognizeRmsNorm(),
         RecognizeHardSwish(),
         RecognizeSigmoid(),
         RecognizeSoftmax(),

@@ -14,6 +14,10 @@ _NORMALISED = f"""{_H} g ({_ROWS}, float[8] g, float[8] b) => (float[2, 5, 8] y)
     <int64[1] last = {{-1}}, int64[1] axes = {{AXIS}}, float eps = {{0.01}}> {{
     m = ReduceMean(x, axes)  d = Sub(x, m)  q = Mul(d, d)  v = ReduceMean(q, last)  e = Add(v, eps)
     r = Sqrt(e)  n = Div(d, r)  s = Mul(n, g)  y = Add(s, b) }}"""
+_ROOT_MEAN_SQUARE = f"""{_H} g ({_ROWS}, float[8] g) => (float[2, 5, 8] y)
+    <int64[1] last = {{-1}}, float eps = {{0.01}}, float power = {{POWER}}> {{
+    q = Pow(x, power)  v = ReduceMean(q, last)  e = Add(v, eps)  r = Sqrt(e)  i = Reciprocal(r)
+    n = Mul(x, i)  y = Mul(g, n) }}"""
 _SWISH = f"""{_H} g ({_ROWS}) => (float[2, 5, 8] y)
     <float three = {{3}}, float zero = {{0}}, float top = {{TOP}}, float six = {{6}}> {{
     a = Add(x, three)  c = Clip(a, zero, top)  d = Div(c, six)  y = BEHIND }}"""
@@ -81,6 +85,24 @@ FAULTS = (
         "if axes is None or not keeps:",
         _NORMALISED.replace("AXIS", "1"),
         "g b",
+    ),
+    BrokenPass(
+        "the scale behind a root-mean-square normalisation is dropped",
+        "recognize-rms-norm",
+        "recognise.rms_norm",
+        "        if gamma is not None:\n            last = last.outputs[0].outputs[0]\n        else:\n",
+        "        if gamma is not None:\n            last = last.outputs[0].outputs[0]\n        if True:\n",
+        _ROOT_MEAN_SQUARE.replace("POWER", "2"),
+        "g",
+    ),
+    BrokenPass(
+        "another power than the square is taken for it",
+        "recognize-rms-norm",
+        "recognise.mean_square",
+        "uniform(square.inputs[1]) != 2.0",
+        "uniform(square.inputs[1]) is None",
+        _ROOT_MEAN_SQUARE.replace("POWER", "4"),
+        "g",
     ),
     BrokenPass(
         "the slope of a hard sigmoid becomes the default",
