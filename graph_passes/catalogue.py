@@ -83,6 +83,7 @@ from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
 from wpk.graph_passes.recognise.layer_norm import RecognizeLayerNorm
 from wpk.graph_passes.recognise.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
 from wpk.graph_passes.recognise.rms_norm import RecognizeRmsNorm
+from wpk.graph_passes.recognise.rotary import RotaryHalves
 from wpk.graph_passes.recognise.sigmoid import RecognizeSigmoid
 from wpk.graph_passes.recognise.softmax import RecognizeSoftmax
 from wpk.graph_passes.recurrent.batch_first import RecurrentBatchFirst
@@ -165,6 +166,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RecognizeGelu(),
         RecognizeLayerNorm(),
         RecognizeRmsNorm(),
+        RotaryHalves(),
         RecognizeHardSwish(),
         RecognizeSigmoid(),
         RecognizeSoftmax(),
