@@ -22,6 +22,7 @@ from wpk.lowering.views import View, contiguous_strides
 from wpk.problems import Attention, Epilogue
 
 _WEIGHTS = "the weights of attention"
+_BATCH_AXES = 2
 
 
 class AttentionBody:
@@ -73,8 +74,9 @@ class AttentionBody:
         if last.inputs[0] != self.weights or _bare(self.result.expression) != Acc():
             raise RefusedError("weights or a result of attention that something else works on")
         v = only_view(last.inputs[1], "the values of attention")
-        views = [_batched(each, y) for each in (q, k, v, y, *self.scores.operands)]
-        q, k, v, y, *operands = views
+        sharing = _sharing(k, v, y)
+        k, v = (_batched(each, y, sharing) for each in (k, v))
+        q, y, *operands = (_batched(each, y) for each in (q, y, *self.scores.operands))
         lengths = q.shape[2], k.shape[2]
         free = any(map(is_free, lengths))
         problem = Attention(
@@ -94,6 +96,7 @@ class AttentionBody:
             y=y.tensor(),
             free_queries=extent_of(lengths[0]) if free else None,
             free_keys=extent_of(lengths[1]) if free else None,
+            sharing=sharing if sharing > 1 else None,
         )
         return LoweredProblem(problem, (q, k, v, *operands))
 
@@ -151,8 +154,17 @@ def _bare(expression: Expression) -> Expression:
     return expression
 
 
-def _batched(view: View, y: View) -> View:
-    """Return a view with two batch axes before each matrix, those of ``y``."""
+def _sharing(k: View, v: View, y: View) -> int:
+    """How many heads read one head of keys and values: those of the last batch axis, which both lack."""
     batch = y.shape[:-2]
+    if len(batch) <= _BATCH_AXES:
+        return 1
+    lacking = (len(each.shape) == len(y.shape) and each.shape[-3] == 1 for each in (k, v))
+    return batch[-1] if all(lacking) else 1
+
+
+def _batched(view: View, y: View, sharing: int = 1) -> View:
+    """Return a view with two batch axes before each matrix: those of ``y``, without the one that is shared."""
+    batch = y.shape[:-2] if sharing == 1 else (*y.shape[:-3], 1)
     wide = view.broadcast((*batch, *view.shape[-2:]), y.leading)
     return wide.reshaped((batch[0], prod(batch[1:]), *view.shape[-2:]))
