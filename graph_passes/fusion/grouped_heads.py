@@ -216,7 +216,7 @@ def _beside_dims(tensor: gs.Tensor, repeated: _Repeated) -> Dims | None:
         return None
     if len(shape) < _RANK - 1:
         return shape
-    padded: Dims = [1] * (_RANK - len(shape)) + shape
+    padded: Dims = [*[1] * (_RANK - len(shape)), *shape]
     if padded[_HEADS] not in (1, repeated.groups * repeated.times):
         return None
     apart = _apart_dims(padded, repeated)

@@ -22,7 +22,6 @@ from wpk.graph_passes.movement.reshape_target import reshape_target
 from wpk.graph_passes.movement.shortest_views import Step, emit, shortest
 from wpk.graph_passes.movement.views import Factor, Views, trace, views_before
 
-
 _ALIGNED = 8
 """Elements of 16 bits, the narrowest that are computed with, that the widest access moves."""
 
