@@ -53,6 +53,7 @@ from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
 from wpk.graph_passes.fusion.hoist import HoistOverViews
 from wpk.graph_passes.fusion.split import SplitBeforeViews
+from wpk.graph_passes.fusion.views_before_casts import ViewsBeforeCasts
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.batch_picks import BatchPicks
@@ -62,6 +63,7 @@ from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
+from wpk.graph_passes.movement.range_gather import RangeGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
@@ -111,7 +113,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
         [SetPrecision(precision)],
         [RecurrentOperators()],
         [SpreadRows()],
-        [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
+        [SplitBeforeViews(), HoistOverViews(), ViewsBeforeCasts(), FuseOperators()],
         [ChannelsLast()],
         [TransposeParts()],
     ]
@@ -152,6 +154,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         IdentityElimination(),
         CastChains(),
         IdentityGather(),
+        RangeGather(),
         FreeRows(),
         GridGather(),
         BatchPicks(),

@@ -34,6 +34,11 @@ _GROUPED = f"""{_H} g (float[2, 4, 5, 8] q, float[2, 2, 7, 8] k, float[2, 2, 7, 
     v1 = Unsqueeze(v, two)  v2 = Expand(v1, wide)  v3 = Reshape(v2, values)
     k4 = Transpose<perm = [0, 1, 3, 2]>(k3)  s = MatMul(q, k4)  t = Mul(s, slopes)
     p = Softmax<axis = AXIS>(t)  y = MatMul(p, v3) }}"""
+_MASKED = f"""{_H} g (int64[2, 5] m, float[2, 3, 5, 5] x) => (float[2, 3, 5, 5] y)
+    <int64[4] wide = {{2, 1, 1, 5}}, float low = {{-9}}> {{
+    c = Cast<to = 9>(m)  r = Reshape(c, wide)  y = Where(r, x, low) }}"""
+_NEIGHBOURS = f"""{_H} g (float[2, 6, 8] x) => (float[2, 2, 8] y) <int64[2] i = {{INDEX}}> {{
+    r = Sigmoid(x)  y = Gather<axis = 1>(r, i) }}"""
 _HOISTED = f"""{_H} g (float[2, 6, 8] x, float[8, 6] w, float[6] c) => (float[2, 6, 6] y)
     <float half = {{0.5}}> {{
     p = MatMul(x, w)  t = Transpose<perm = [0, 2, 1]>(p)  l = LeakyRelu<alpha = 0.3>(t)
@@ -139,6 +144,30 @@ FAULTS = (
         'softmax.attrs.get("axis", -1) not in (-1, _RANK - 1)',
         "False",
         _GROUPED.replace("ORDER", "k3 = Reshape(k2, keys)").replace("AXIS", "2"),
+    ),
+    BrokenPass(
+        "a cast is made of the wrong integers",
+        "views-before-casts",
+        "fusion.views_before_casts",
+        'editor.add("Cast", [viewed], like=output, attrs=dict(cast.attrs))',
+        'editor.add("Not", [editor.add("Cast", [viewed], like=output, attrs=dict(cast.attrs))], like=output)',
+        _MASKED,
+    ),
+    BrokenPass(
+        "a range begins one element later",
+        "range-gather",
+        "movement.range_gather",
+        '("begin", first), ("end", first + len(index))',
+        '("begin", first + 1), ("end", first + 1 + len(index))',
+        _NEIGHBOURS.replace("INDEX", "2, 3"),
+    ),
+    BrokenPass(
+        "indices are taken for a range that they are not",
+        "range-gather",
+        "movement.range_gather",
+        "if others != list(range(first + 1, first + len(index))):",
+        "if first + len(index) > size:",
+        _NEIGHBOURS.replace("INDEX", "2, 5"),
     ),
     BrokenPass(
         "a vector is moved over a transpose like a scalar",
