@@ -63,6 +63,7 @@ from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
+from wpk.graph_passes.movement.moved_rows import MovedRows
 from wpk.graph_passes.movement.range_gather import RangeGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
@@ -160,6 +161,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         BatchPicks(),
         RankedValues(),
         WholeIndices(),
+        MovedRows(),
         TileViews(),
         TriangleMask(),
         CertainMasks(),
