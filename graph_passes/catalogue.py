@@ -51,8 +51,10 @@ from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.repeated_constants import RepeatedConstants
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
+from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
 from wpk.graph_passes.fusion.hoist import HoistOverViews
 from wpk.graph_passes.fusion.split import SplitBeforeViews
+from wpk.graph_passes.fusion.views_before_casts import ViewsBeforeCasts
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.batch_picks import BatchPicks
@@ -63,6 +65,7 @@ from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
+from wpk.graph_passes.movement.range_gather import RangeGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
@@ -86,6 +89,8 @@ from wpk.graph_passes.recognise.global_pooling import GlobalPooling
 from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
 from wpk.graph_passes.recognise.layer_norm import RecognizeLayerNorm
 from wpk.graph_passes.recognise.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
+from wpk.graph_passes.recognise.rms_norm import RecognizeRmsNorm
+from wpk.graph_passes.recognise.rotary import RotaryHalves
 from wpk.graph_passes.recognise.sigmoid import RecognizeSigmoid
 from wpk.graph_passes.recognise.softmax import RecognizeSoftmax
 from wpk.graph_passes.recurrent.batch_first import RecurrentBatchFirst
@@ -113,7 +118,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
         [SetPrecision(precision)],
         [RecurrentOperators()],
         [SpreadRows()],
-        [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
+        [SplitBeforeViews(), HoistOverViews(), ViewsBeforeCasts(), FuseOperators()],
         [ChannelsLast()],
         [TransposeParts()],
     ]
@@ -154,6 +159,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         IdentityElimination(),
         CastChains(),
         IdentityGather(),
+        RangeGather(),
         FreeRows(),
         GridGather(),
         BatchPicks(),
@@ -169,10 +175,13 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         CommonSubexpressions(),
         RecognizeGelu(),
         RecognizeLayerNorm(),
+        RecognizeRmsNorm(),
+        RotaryHalves(),
         RecognizeHardSwish(),
         RecognizeSigmoid(),
         RecognizeSoftmax(),
         NanGuard(storage),
+        GroupedHeads(),
         GlobalPooling(),
         FoldBatchNormAfter(),
         FoldBatchNormBefore(),

@@ -6,11 +6,13 @@ scores, what happens to the weights, and the product of weights and values with 
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
+from wpk.extent import Extent
 from wpk.lowering.anchors.base import LoweredProblem, only_view
 from wpk.lowering.batch_axes import batched
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
@@ -22,6 +24,7 @@ from wpk.lowering.views import View, contiguous_strides
 from wpk.problems import Attention, Epilogue
 
 _WEIGHTS = "the weights of attention"
+_BATCH_AXES = 2
 
 
 class AttentionBody:
@@ -73,9 +76,16 @@ class AttentionBody:
         if last.inputs[0] != self.weights or _bare(self.result.expression) != Acc():
             raise RefusedError("weights or a result of attention that something else works on")
         v = only_view(last.inputs[1], "the values of attention")
-        views = (q, k, v, y, *self.scores.operands)
-        owns = [view.leading for view in views]
-        q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading, owns)
+        sharing = _sharing(k, v, y)
+        if sharing == 1:
+            views = (q, k, v, y, *self.scores.operands)
+            owns = [view.leading for view in views]
+            q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading, owns)
+        else:
+            k, v = (_heads(view, (*y.shape[:-3], 1), y.leading) for view in (k, v))
+            q, y, *operands = (
+                _heads(view, y.shape[:-2], y.leading) for view in (q, y, *self.scores.operands)
+            )
         lengths = q.shape[2], k.shape[2]
         free = any(map(is_free, lengths))
         problem = Attention(
@@ -95,6 +105,7 @@ class AttentionBody:
             y=y.tensor(),
             free_queries=extent_of(lengths[0]) if free else None,
             free_keys=extent_of(lengths[1]) if free else None,
+            sharing=sharing if sharing > 1 else None,
         )
         return LoweredProblem(problem, (q, k, v, *operands))
 
@@ -150,3 +161,18 @@ def _bare(expression: Expression) -> Expression:
         case Apply(operation, arguments):
             return Apply(operation, tuple(_bare(each) for each in arguments))
     return expression
+
+
+def _sharing(k: View, v: View, y: View) -> int:
+    """How many heads read one head of keys and values: those of the last batch axis, which both lack."""
+    batch = y.shape[:-2]
+    if len(batch) <= _BATCH_AXES:
+        return 1
+    lacking = (len(each.shape) == len(y.shape) and each.shape[-3] == 1 for each in (k, v))
+    return batch[-1] if all(lacking) else 1
+
+
+def _heads(view: View, batch: tuple[int, ...], leading: Extent) -> View:
+    """Return a view with two batch axes before each matrix: the first, and all others."""
+    wide = view.broadcast((*batch, *view.shape[-2:]), leading)
+    return wide.reshaped((batch[0], prod(batch[1:]), *view.shape[-2:]))
