@@ -22,6 +22,7 @@ from rows import (
     tensorrt,
     tuning,
     verified,
+    zoo,
 )
 from rows.base import Row
 
@@ -43,6 +44,7 @@ MODULES = (
     floor,
     roofline,
     verified,
+    zoo,
     share,
     bounds,
 )

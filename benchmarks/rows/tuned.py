@@ -15,7 +15,7 @@ from export import NETWORKS, draw, exported_module
 
 import wpk.graph_passes
 import wpk.search
-from rows.base import Context, Outcome
+from rows.base import Context, Outcome, RowError
 from rows.plan_operators import plan_figures
 from rows.plan_share import share_of, tuned_figures
 from wpk.dtypes import Precision
@@ -23,8 +23,12 @@ from wpk.plan.plan_file import read_plan
 
 _SOURCES = ("*.py", "*.cuh")
 
-_SEED = 1000
+INPUT_SEED = 1000
 """Of the inputs: none that calibration or the exporter's comparison saw."""
+
+
+class RefusedError(RowError):
+    """wpk makes no plan of a network that was exported."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Case:
         """The module that the file was exported from, and inputs of this batch."""
         network = NETWORKS[self.network]
         module = exported_module(self.network, self.model(context))
-        return Subject(module, {network.input: draw(network, self.batch, _SEED)})
+        return Subject(module, {network.input: draw(network, self.batch, INPUT_SEED)})
 
     def shape_options(self) -> list[str]:
         """What ``wpk optimize`` is told of sizes that the file leaves free."""
@@ -89,7 +93,7 @@ def tuned_plan(case: Case, context: Context) -> Path:
     Trials of all rows lie in one store, so what one tuning measured is nothing new to the next.
 
     Raises:
-        RowError: `wpk optimize` fails, or does not finish in time.
+        RefusedError: `wpk optimize` fails, or does not finish in time.
     """
     kept = plans_folder(context) / f"{case}.plan"
     if kept.is_file():
@@ -97,7 +101,10 @@ def tuned_plan(case: Case, context: Context) -> Path:
     model, fresh = case.model(context), context.folder / "measured.plan"
     what = ["optimize", model, "-o", fresh, "--precision", case.precision]
     searched = ["--effort", context.effort, "--budget", context.budget]
-    context.wpk(*what, *case.shape_options(), *searched, "--cache", case.cache(context))
+    try:
+        context.wpk(*what, *case.shape_options(), *searched, "--cache", case.cache(context))
+    except RowError as error:
+        raise RefusedError(str(error)) from error
     kept.parent.mkdir(parents=True, exist_ok=True)
     os.replace(fresh, kept)
     return kept

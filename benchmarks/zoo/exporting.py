@@ -17,6 +17,10 @@ from exporters.waking import calibrate, wake
 _SHIFT = 1.0
 """Mean bias of batch normalisations, in standard deviations: see `export.Network.shift`."""
 
+ALLOWED = 5e-5
+"""Largest difference between ONNX Runtime and the module, as `export.ALLOWED` is: a network that magnifies
+roundings more cannot be compared in fp16."""
+
 _CHECKED_SEED = 100
 """Of the inputs that a file is compared on."""
 
@@ -64,6 +68,9 @@ def export(architecture: Architecture, batch: int, path: Path, seed: int = 0) ->
 
     Returns:
         The largest difference of an element, relative to the root mean square of its output.
+
+    Raises:
+        SystemExit: It is more than `ALLOWED`; nothing is written then.
     """
     import torch
 
@@ -85,6 +92,8 @@ def export(architecture: Architecture, batch: int, path: Path, seed: int = 0) ->
                 verbose=False,
             )
         error = _difference(module, inputs, fresh)
+        if not error <= ALLOWED:
+            raise SystemExit(f"{architecture.name}: ONNX Runtime is {error:.2g} from the module")
         weights = Path(folder) / "weights"
         torch.save(module.state_dict(), weights)
         os.replace(weights, weights_of(path))  # before the file: whoever sees that sees both

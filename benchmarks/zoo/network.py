@@ -19,8 +19,6 @@ class ZooNetwork:
         architecture: How it is built, and its inputs.
         large_batch: Inputs at once where many are computed: `LARGE_BATCH`, or what fits beside PyTorch's
             float64.
-        damping: Of what each residual block adds: a network of random weights whose blocks add as much as
-            they are given magnifies what is rounded.
     """
 
     family: str
