@@ -42,10 +42,10 @@ def main() -> int:
         raise SystemExit(f"{options.commit} does not begin with eight hexadecimal digits") from None
     drawn, skipped = drawing.drawn(options.commit, _families(), _why_not)
     versions = {each: importlib.metadata.version(each) for each in _PACKAGES}
-    drawing.keep(
-        drawing.Draw(options.commit, chosen, drawn, skipped, versions), options.output
+    drawing.keep(drawing.Draw(options.commit, chosen, drawn, skipped, versions), options.output)
+    print(
+        f"chosen: {' '.join(chosen)}\ndrawn: {' '.join(drawn)}\n{len(skipped)} skipped: {options.output}"
     )
-    print(f"chosen: {' '.join(chosen)}\ndrawn: {' '.join(drawn)}\n{len(skipped)} skipped: {options.output}")
     return 0
 
 
@@ -80,7 +80,9 @@ def _why_not_exported(name: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, str(script), DRAWN_PREFIX + name, f"{folder}/model.onnx"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
         except subprocess.TimeoutExpired:
             return f"not exported within {SECONDS:.0f} s"
     why = "" if done.returncode == 0 else f"not exported: {_last(done.stderr)}"

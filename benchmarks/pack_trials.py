@@ -56,7 +56,9 @@ def pack(store: Path, folder: Path, most_bytes: int = MOST_BYTES) -> list[Path]:
         raise SystemExit(f"no {FILE} in {store}")
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.glob(_PIECE)):
-        raise SystemExit(f"pieces lie in {folder} already: a new one must not stand beside old ones")
+        raise SystemExit(
+            f"pieces lie in {folder} already: a new one must not stand beside old ones"
+        )
     text = "".join(line for path in stores for line in _lines(path, store))
     packed = lzma.compress(text.encode())
     pieces = []
@@ -80,7 +82,9 @@ def unpack(folder: Path, store: Path) -> int:
     try:
         text = lzma.decompress(b"".join(each.read_bytes() for each in pieces)).decode()
     except (lzma.LZMAError, UnicodeDecodeError) as error:
-        raise SystemExit(f"the pieces in {folder} are damaged, or one is missing: {error}") from error
+        raise SystemExit(
+            f"the pieces in {folder} are damaged, or one is missing: {error}"
+        ) from error
     lines, added = io.StringIO(text), 0
     while heading := lines.readline():
         place = json.loads(heading)

@@ -93,7 +93,9 @@ def _line(figure: dict[str, Any] | None) -> tuple[str, str, str]:
 def worst_table(records: Mapping[str, Record], pattern: str) -> list[list[str]]:
     """A line a row that holds a speedup, the least first; and before them those that were not measured."""
     named = {name: record for name, record in records.items() if fnmatch(name, pattern)}
-    unmeasured = [[name, *[""] * 7, _last_line(r["error"])] for name, r in named.items() if "error" in r]
+    unmeasured = [
+        [name, *[""] * 7, _last_line(r["error"])] for name, r in named.items() if "error" in r
+    ]
     held = [
         (name, record["figures"], record["summary"])
         for name, record in named.items()
@@ -105,7 +107,11 @@ def worst_table(records: Mapping[str, Record], pattern: str) -> list[list[str]]:
 
 def _worst_line(name: str, figures: Mapping[str, Any], summary: str) -> list[str]:
     """Times in microseconds."""
-    times, best, plan = figures.get("times", {}), figures.get("best_baseline"), figures.get("plan", {})
+    times, best, plan = (
+        figures.get("times", {}),
+        figures.get("best_baseline"),
+        figures.get("plan", {}),
+    )
     ours, theirs = (times.get(each, {}).get("median_seconds") for each in ("wpk", best))
     lost = next(iter(figures.get("beyond_bound", ())), {})
     wrong = "refused" in figures or not figures.get("right", True) or plan.get("inconclusive")

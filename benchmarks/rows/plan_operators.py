@@ -55,7 +55,9 @@ def _told(words: str, steps: Sequence[Step]) -> dict[str, Any]:
     """Of equal problems: sums in seconds, and how the slowest of them is computed."""
     slowest = max(steps, key=seconds_of)
     evidence, measured = slowest.evidence, slowest.evidence.measurement
-    seconds, bounds = map(fsum, zip(*((seconds_of(s), s.evidence.bound_seconds) for s in steps), strict=True))
+    seconds, bounds = map(
+        fsum, zip(*((seconds_of(s), s.evidence.bound_seconds) for s in steps), strict=True)
+    )
     figures: dict[str, Any] = {
         "problem": words,
         "operators": len(steps),

@@ -43,9 +43,7 @@ def be_strict() -> None:
     torch.backends.cudnn.benchmark = True
 
 
-def in_float64(
-    module: Any, inputs: Sequence[Any], device: str
-) -> tuple[NDArray[np.float64], ...]:
+def in_float64(module: Any, inputs: Sequence[Any], device: str) -> tuple[NDArray[np.float64], ...]:
     """What is right: the module's outputs, computed in float64."""
     import torch
 

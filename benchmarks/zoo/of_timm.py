@@ -49,6 +49,8 @@ def classifier(name: str, size: tuple[int, int, int]) -> Architecture:
 def networks() -> list[ZooNetwork]:
     """All of them."""
     return [
-        ZooNetwork(family, classifier(name, (3, 224, 224) if family != "mobilevit" else (3, 256, 256)))
+        ZooNetwork(
+            family, classifier(name, (3, 224, 224) if family != "mobilevit" else (3, 256, 256))
+        )
         for family, name in _CLASSIFIERS.items()
     ]

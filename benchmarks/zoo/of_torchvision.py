@@ -105,7 +105,9 @@ def networks() -> list[ZooNetwork]:
                 ("lraspp", "lraspp_mobilenet_v3_large"),
             )
         ),
-        _network("ssd", "ssd300_vgg16", "detection", partial(_detector, "ssd300_vgg16", _BOXES), ssd, 8),
+        _network(
+            "ssd", "ssd300_vgg16", "detection", partial(_detector, "ssd300_vgg16", _BOXES), ssd, 8
+        ),
         *(
             _network(family, name, "detection", partial(_detector, name, outputs), _SCENE, 8)
             for family, name, outputs in (

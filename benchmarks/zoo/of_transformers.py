@@ -19,7 +19,13 @@ _BASE = {
 
 _ENCODERS: dict[str, tuple[str, str, int, int, dict[str, Any]]] = {
     "bert": ("bert_base", "BertModel", 30522, 128, _BASE),
-    "roberta": ("roberta_base", "RobertaModel", 50265, 384, {**_BASE, "max_position_embeddings": 514}),
+    "roberta": (
+        "roberta_base",
+        "RobertaModel",
+        50265,
+        384,
+        {**_BASE, "max_position_embeddings": 514},
+    ),
     "distilbert": ("distilbert_base", "DistilBertModel", 30522, 128, {}),
     "albert": ("albert_base", "AlbertModel", 30000, 384, _BASE),
     "t5": ("t5_small_encoder", "T5EncoderModel", 32128, 128, {"d_ff": 2048, "num_heads": 8}),

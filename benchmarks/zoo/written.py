@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from exporters.architecture import Architecture, Given
@@ -46,7 +47,7 @@ def _unet() -> Any:
 
 
 def _edsr() -> Any:
-    """Lim et al. 2017, the baseline: 16 blocks of 64 channels, and four times as many pixels by shuffling."""
+    """Lim et al. 2017, the baseline: 16 blocks of 64 channels; images become twice as wide and as high."""
     import torch
     from torch import nn
 
@@ -58,7 +59,9 @@ def _edsr() -> Any:
     class Block(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.body = nn.Sequential(convolution(width, width), nn.ReLU(), convolution(width, width))
+            self.body = nn.Sequential(
+                convolution(width, width), nn.ReLU(), convolution(width, width)
+            )
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             found: torch.Tensor = x + self.body(x)
@@ -90,8 +93,8 @@ def _dlrm() -> Any:
     from torch import nn
 
     def perceptron(*widths: int) -> nn.Sequential:
-        pairs = zip(widths, widths[1:], strict=False)
-        return nn.Sequential(*(m for a, b in pairs for m in (nn.Linear(a, b), nn.ReLU())))
+        layers = pairwise(widths)
+        return nn.Sequential(*(m for a, b in layers for m in (nn.Linear(a, b), nn.ReLU())))
 
     vectors = _TABLES + 1
     pairs = [(i, j) for i in range(vectors) for j in range(i)]
@@ -123,6 +126,10 @@ def networks() -> list[ZooNetwork]:
     clicks = (Given("numbers", ("batch", _NUMBERS)), Given("categories", ("batch", _TABLES), _ROWS))
     return [
         ZooNetwork("unet", Architecture("unet", "torch", "segmentation", _unet, (scene,)), 16),
-        ZooNetwork("edsr", Architecture("edsr_baseline_x2", "torch", "super-resolution", _edsr, (small,)), 16),
+        ZooNetwork(
+            "edsr",
+            Architecture("edsr_baseline_x2", "torch", "super-resolution", _edsr, (small,)),
+            16,
+        ),
         ZooNetwork("dlrm", Architecture("dlrm", "torch", "recommendation", _dlrm, clicks)),
     ]

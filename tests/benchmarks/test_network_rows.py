@@ -59,7 +59,9 @@ def test_a_fast_engine_that_is_wrong_does_not_pass(
     ours: OutputDistance, theirs: OutputDistance, *, right: bool
 ) -> None:
     samples = {OURS: around(1e-6), EAGER: around(300e-6), COMPILED: around(100e-6)}
-    outcome = judge(Precision.FP16, goal_of(CASE), samples, {OURS: ours, EAGER: theirs, COMPILED: theirs})
+    outcome = judge(
+        Precision.FP16, goal_of(CASE), samples, {OURS: ours, EAGER: theirs, COMPILED: theirs}
+    )
     assert outcome.passed is right
     assert ("WRONG" in outcome.summary) is not right
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pack_trials import pack, unpack
 from rows.trials import FILE, all_trials
 from support.plans.candidates import kernel
+from support.problems.warpgroup_layers import matmul
 
-from wpk.problems import Matmul
 from wpk.search.store import TuningStore
 from wpk.search.store.key import Setup, StoreKey
 from wpk.trial import Regime, Status, Trial
@@ -20,9 +19,9 @@ PLACES = (FILE, f"zoo/bert.fp16.b1/{FILE}")
 
 
 @pytest.fixture(name="store")
-def fixture_store(tmp_path: Path, make_product: Callable[[int, int, int], Matmul]) -> Path:
+def fixture_store(tmp_path: Path) -> Path:
     """Two stores in a folder, with three trials each, beside what is no store."""
-    key = StoreKey(make_product(64, 32, 16), kernel("tiled", version="1").maker, SETUP)
+    key = StoreKey(matmul(64, 32, 16), kernel("tiled", version="1").maker, SETUP)
     for place in PLACES:
         with TuningStore(tmp_path / "store" / place) as opened:
             run = opened.begin_run(seed=1).id

@@ -210,7 +210,10 @@ def test_the_worst_come_first_and_say_what_they_lose_most_on() -> None:
     named = {
         "zoo.fast": record(3.0),
         "zoo.slow": record(0.7, beyond_bound=[lost]),
-        "zoo.refused": {"summary": "refused: no kernel", "figures": refused(Goal(WHAT, 1), "x").figures},
+        "zoo.refused": {
+            "summary": "refused: no kernel",
+            "figures": refused(Goal(WHAT, 1), "x").figures,
+        },
         "zoo.failed": {"error": "first\nno GPU"},
         "network.other": record(0.1),
     }
