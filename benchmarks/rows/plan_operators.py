@@ -67,7 +67,8 @@ def _told(words: str, steps: Sequence[Step]) -> dict[str, Any]:
         "bound_seconds": bounds,
         "beyond_seconds": seconds - bounds,
         "bound_by": evidence.bound_by,
-        "candidate": str(slowest.candidate),
+        "made_by": slowest.candidate.maker.title,
+        "configuration": dict(slowest.candidate.configuration),
         "one_estimate_seconds": evidence.estimate_seconds,
         "one_bound_seconds": evidence.bound_seconds,
     }

@@ -41,6 +41,7 @@ def test_equal_problems_count_together_and_the_most_beyond_its_bound_comes_first
     assert [each["beyond_seconds"] for each in told] == pytest.approx([8e-6, 6e-6])
     assert told[1]["one_in_engine_seconds"] == 8e-6
     assert told[1]["one_library_seconds"] == pytest.approx(18e-6)
+    assert told[0]["made_by"] == first.candidate.maker.title
     assert told[0]["problem"] == first.operator.problem.words()
 
 
