@@ -15,8 +15,8 @@ SHOWN = 5
 def plan_figures(plan: Plan) -> dict[str, Any]:
     """What the figures of a row that tuned a plan say of its operators.
 
-    ``plan`` holds the sums over all operators in seconds, the nodes that ONNX Runtime executes, and the
-    whole engine's checks that say nothing. ``beyond_bound`` holds the problems that take most beyond their
+    ``plan`` holds the sums over all operators in seconds, and those of each kind, the nodes that ONNX Runtime
+    executes, and the whole engine's checks that say nothing. ``beyond_bound`` holds the problems that take most beyond their
     bound, each with all operators that it is the problem of.
     """
     steps = plan.steps
@@ -25,6 +25,7 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
         "operators": len(steps),
         "libraries": sum(step.image is not None for step in steps),
         "fallback": [name for step in steps if step.fallback for name in step.fallback.operators],
+        "kinds": _by_kind(steps),
         "bound_seconds": fsum(step.evidence.bound_seconds for step in steps),
         "estimate_seconds": fsum(step.evidence.estimate_seconds or 0.0 for step in steps),
         "operators_seconds": fsum(map(seconds_of, steps)),
@@ -49,6 +50,17 @@ def seconds_of(step: Step) -> float:
     if measured is None:
         return step.evidence.estimate_seconds or 0.0
     return measured.in_engine_seconds or measured.median_seconds
+
+
+def _by_kind(steps: Sequence[Step]) -> dict[str, dict[str, float]]:
+    """How many operators each kind of problem has, and what they take together in seconds."""
+    found: dict[str, list[float]] = {}
+    for step in steps:
+        found.setdefault(type(step.operator.problem).__name__, []).append(seconds_of(step))
+    return {
+        kind: {"operators": len(seconds), "seconds": fsum(seconds)}
+        for kind, seconds in sorted(found.items())
+    }
 
 
 def _told(words: str, steps: Sequence[Step]) -> dict[str, Any]:

@@ -50,6 +50,8 @@ def test_the_figures_of_a_plan_are_plain_data_and_add_up(plan: Plan) -> None:
     told = figures["plan"]
     assert told["operators"] == len(plan.steps)
     assert told["fallback"] == []
+    assert sum(each["operators"] for each in told["kinds"].values()) == len(plan.steps)
+    assert told["kinds"]["Convolution"]["seconds"] > 0
     assert told["operators_seconds"] == told["estimate_seconds"] > 0  # nothing was measured
     assert sum(each["seconds"] for each in figures["beyond_bound"]) == pytest.approx(
         told["operators_seconds"]
