@@ -33,9 +33,15 @@ def build(name: str) -> Any:
 
 
 def input_size(name: str) -> tuple[int, int, int]:
-    """Channels, height and width of the image that a network is for."""
+    """Channels, height and width of the image that a network is for.
+
+    Raises:
+        KeyError: timm has no such network.
+    """
     import timm
 
+    if not timm.is_model(name):
+        raise KeyError(name)
     sizes: tuple[int, int, int] = timm.get_pretrained_cfg(name, allow_unregistered=False).input_size
     return sizes
 
