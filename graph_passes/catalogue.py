@@ -61,6 +61,7 @@ from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
+from wpk.graph_passes.movement.moved_rows import MovedRows
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
@@ -68,6 +69,7 @@ from wpk.graph_passes.movement.reshapes_around import ReshapesAround
 from wpk.graph_passes.movement.spread_rows import SpreadRows
 from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.transpose_parts import TransposeParts
+from wpk.graph_passes.movement.transposes_behind import TransposesBehind
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
 from wpk.graph_passes.movement.turned_splits import TurnedSplits
 from wpk.graph_passes.movement.whole_indices import WholeIndices
@@ -153,6 +155,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         BatchPicks(),
         RankedValues(),
         WholeIndices(),
+        MovedRows(),
         TileViews(),
         TriangleMask(),
         CertainMasks(),
@@ -174,6 +177,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ScaleIntoProjection(),
         ScaleBehindProduct(),
         TurnedSplits(),
+        TransposesBehind(),
         BatchInFront(),  # after the scales, which a transpose would part from their products
         ScaleThroughBias(),
         MatMulToGemm(),

@@ -1,6 +1,7 @@
 """Large arrays in files: the same values, read-only, and no descriptor for each."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,15 @@ def test_many_arrays_share_a_descriptor() -> None:
     kept = [in_file(np.full(LARGE_BYTES, number, np.uint8)) for number in range(64)]
     assert len(os.listdir("/proc/self/fd")) <= before + 4
     assert [int(each[-1]) for each in kept] == list(range(64))
+
+
+def test_threads_write_into_places_of_their_own() -> None:
+    def write(number: int) -> np.ndarray:
+        return in_file(np.full(LARGE_BYTES, number, np.uint8))
+
+    with ThreadPoolExecutor(8) as pool:
+        kept = list(pool.map(write, range(64)))
+    assert all((each == number).all() for number, each in enumerate(kept))
 
 
 def test_a_process_that_is_forked_off_writes_a_file_of_its_own() -> None:

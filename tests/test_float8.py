@@ -10,10 +10,13 @@ from support.networks.dynamic_models import ENCODER
 from support.networks.float8_models import CONVOLUTIONS, with_float8_products
 
 import wpk
+from wpk.dtypes import DType, Precision
 from wpk.engine.arrays_file import read_arrays, write_arrays
 from wpk.errors import UnsupportedError
 from wpk.graph_passes import open_session, run_session
 from wpk.plan import Outcome, PlanBundle
+from wpk.plan.plan_file import read_plan
+from wpk.report.plans.precision import precision_of
 
 TYPES = {"float8e4m3fn": ml_dtypes.float8_e4m3fn, "float8e5m2": ml_dtypes.float8_e5m2}
 CODES = {"float8e4m3fn": 17, "float8e5m2": 19}
@@ -103,16 +106,28 @@ def test_networks_with_quantised_products(
     shape = [each.dim_value for each in model.graph.input[0].type.tensor_type.shape.dim]
     x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
     ((actual, expected),) = both(model, tmp_path, x, precision)
+    # Strict fp32 has sums of its own, and E5M2 is not multiplied by E4M3.
+    of_float8 = precision_of(read_plan(tmp_path / "model.plan").plan).of_float8
+    assert of_float8 == (3 if (activations, precision) == (E4M3, "fp16") else 0)
     # No element lies on a tie of these inputs in fp32; 11 bits move some over one.
     loose = 2e-6 if precision == "fp32" else 0.05
     np.testing.assert_allclose(actual, expected, rtol=loose, atol=loose)
 
 
-def test_quantised_activations_take_one_byte_in_memory(tmp_path: Path) -> None:
+def test_products_read_one_byte_in_memory_and_write_one(tmp_path: Path) -> None:
     bundle = planned(with_float8_products(CONVOLUTIONS), tmp_path, "fp16")
-    words = [step.operator.problem.words() for step in bundle.plan.steps]
-    assert sum("to fp8_e4m3" in each for each in words) == 2  # behind a convolution, and the pool
-    assert words[0].startswith("fp8_e4m3(min(max(")
+    problems = [step.operator.problem for step in bundle.plan.steps]
+    precisions = [each.matrix_precision for each in problems]
+    assert precisions == [None, *[Precision.FP8_E4M3] * 2, None, Precision.FP8_E4M3]
+    stored = [each.y.dtype is DType.FP8_E4M3 for each in problems]
+    assert stored == [
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]  # between the second product and Q lies the pool
+    assert precision_of(bundle.plan).of_float8 == 3
 
 
 def test_arrays_survive_a_file(tmp_path: Path) -> None:

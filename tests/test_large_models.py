@@ -1,6 +1,7 @@
 """Models with external data: what is read, what stays where it lies, and how much memory that takes."""
 
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import onnx_graphsurgeon as gs
 import pytest
 from onnx import helper, numpy_helper
 
-from wpk.assembly import input_ports
+from wpk.assembly import PackedConstants, input_ports
+from wpk.assembly.implementation import by_runtime
 from wpk.assembly.weight_store import WeightStore
 from wpk.checks import Scope, proven
 from wpk.dtypes import Precision
@@ -90,14 +92,41 @@ def test_no_stage_holds_all_weights_in_memory(model: Path, precision: Precision)
         lowered = lower_model(model, {}, precision)
         assert input_ports(lowered.program)
         proven(lowered, Scope(quick=True), silent)
-        store = WeightStore(lowered.program.constants)
+        store = WeightStore(PackedConstants(lowered.program.constants))
+        turns = replace(by_runtime(), packing="turned", pack=lambda array: array.T.copy())
         for operator in lowered.program.operators:
-            store.names(operator, "turned", lambda array: np.ascontiguousarray(array.T))
+            store.names(operator, turns)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     assert store.bytes() == weights * (1 if precision is Precision.FP32 else 0.5)
     assert peak < 0.75 * weights, f"{peak / 2**20:.0f} MiB for {weights / 2**20:.0f} MiB of weights"
+
+
+def test_plans_of_a_model_share_what_is_packed(model: Path) -> None:
+    program = lower_model(model, {}, Precision.FP16).program
+    constants, packed = PackedConstants(program.constants), list[int]()
+
+    def turned(array: np.ndarray) -> np.ndarray:
+        packed.append(array.size)
+        return array.T
+
+    turns = replace(by_runtime(), packing="turned", pack=turned)
+    ways = {operator.name: turns for operator in program.operators}
+    first, second = (WeightStore(constants) for _ in range(2))
+    constants.prepare((each, ways[each.name]) for each in program.operators)
+    for store in (first, second):
+        for operator in program.operators:
+            store.names(operator, ways[operator.name])
+    assert len(packed) == _LAYERS
+    assert first.weights == second.weights
+    for name, array in first.arrays.items():
+        weight = first.weights[name]
+        assert weight.packing == "turned"
+        assert array is second.arrays[name]
+        assert np.array_equal(array, program.constants[weight.constant].T)
+    as_it_is = WeightStore(constants).names(program.operators[0], by_runtime())
+    assert as_it_is == program.operators[0].inputs
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ from support.networks.quantised_models import INTEGERS, QDQ, QLINEAR, quantised_
 
 import wpk
 from wpk.dtypes import DType, Precision
+from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
 from wpk.plan import Outcome, PlanBundle
+from wpk.problems import Family
 
 
 def planned(tmp_path: Path, text: str, precision: str) -> PlanBundle:
@@ -80,3 +82,42 @@ def test_dynamic_quantisation_gives_onnx_runtimes_numbers(
     actual = wpk.load(tmp_path / "model.plan", device="cpu").run({given.name: x})["y"]
     # Bytes are equal, and so are their sums: what is left rounds a few times at each scale and row.
     np.testing.assert_allclose(actual, expected, rtol=2e-6, atol=2e-6)
+
+
+RESIDUAL = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[2, 16, 13, 11] x) => (float[2, 24, 13, 11] y) {
+    xq = QuantizeLinear (x, s1, z1)
+    xd = DequantizeLinear (xq, s1, z1)
+    vd = DequantizeLinear (v8, sv, zv)
+    a = Conv (xd, vd)
+    aq = QuantizeLinear (a, s1, z1)
+    ad = DequantizeLinear (aq, s1, z1)
+    ud = DequantizeLinear (u8, sv, zv)
+    b = Conv (ad, ud)
+    bq = QuantizeLinear (b, s1, z1)
+    bd = DequantizeLinear (bq, s1, z1)
+    y = Add (ad, bd)
+}"""
+"""What is restored is read by a product, as bytes, and by an addition."""
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.FP16, Precision.BF16])
+def test_a_residual_is_restored_by_what_adds_it(tmp_path: Path, precision: Precision) -> None:
+    onnx.save(quantised_model(RESIDUAL), tmp_path / "model.onnx")
+    lowered = lower_model(tmp_path / "model.onnx", {}, precision)
+    problems = [each.problem for each in lowered.program.operators]
+    assert [each.family for each in problems] == [Family.ELEMENT_WISE, *[Family.CONVOLUTION] * 2]
+    assert [each.matrix_precision for each in problems[1:]] == [Precision.INT8] * 2
+
+
+def test_heads_are_quantised_where_they_are_made(tmp_path: Path) -> None:
+    sizes = Encoder(layers=1, heads=4, hidden=128, tokens=16)
+    options = {
+        "op_types_to_quantize": ["MatMul"],
+        "extra_options": {"ActivationSymmetric": True},
+    }
+    quantised(encoder(sizes), tmp_path / "model.onnx", sizes, **options)
+    lowered = lower_model(tmp_path / "model.onnx", {}, Precision.FP16)
+    problems = [each.problem for each in lowered.program.operators]
+    rounding = [each.words() for each in problems if each.family is Family.ELEMENT_WISE]
+    assert sum("roundeven" in words for words in rounding) <= 1, rounding  # of the model's input

@@ -142,12 +142,24 @@ def holds_bytes(array: NDArray[Any]) -> bool:
     return bool(within and (array == np.rint(array)).all())
 
 
+def holds_float8(array: NDArray[Any], dtype: DType) -> bool:
+    """Tell whether a type of 8-bit floating point holds all numbers of an array, as they are."""
+    first = array[..., :1]  # as above
+
+    def is_held(numbers: NDArray[Any]) -> bool:
+        with np.errstate(over="ignore"):
+            return bool((numbers.astype(dtype.numpy).astype(numbers.dtype) == numbers).all())
+
+    return array.size > 0 and is_held(first) and is_held(array)
+
+
 class Precision(StrEnum):
     """What the multiplications of matrix-like problems use; accumulation is in fp32.
 
     ``tf32`` is no tensor type: tensors stay fp32 and products round their operands to tf32. ``int8`` says
     that both operands are bytes, with or without sign, as a quantised model has them; their sums are
-    int32, and exact. A person asks for one of `ASKED`, a model for others.
+    int32, and exact. ``fp8_e4m3`` and ``fp8_e5m2`` say that both are floating point of 8 bits; fp16 holds
+    each of them, and the units of fp16 multiply them. A person asks for one of `ASKED`, a model for others.
     """
 
     FP32 = "fp32"
@@ -155,6 +167,23 @@ class Precision(StrEnum):
     FP16 = "fp16"
     BF16 = "bf16"
     INT8 = "int8"
+    FP8_E4M3 = "fp8_e4m3"
+    FP8_E5M2 = "fp8_e5m2"
+
+    @property
+    def is_fp8(self) -> bool:
+        """Whether both operands are floating point of 8 bits."""
+        return self in (Precision.FP8_E4M3, Precision.FP8_E5M2)
+
+    @property
+    def is_quantised(self) -> bool:
+        """Whether both operands have 8 bits in memory, as a quantised model has them."""
+        return self is Precision.INT8 or self.is_fp8
+
+    @property
+    def unit(self) -> "Precision":
+        """The precision whose units multiply."""
+        return Precision.FP16 if self.is_fp8 else self
 
     @property
     def storage(self) -> DType:
@@ -163,7 +192,9 @@ class Precision(StrEnum):
 
     @property
     def multiply_roundoff(self) -> float:
-        """Unit roundoff of an operand as the multiplier sees it."""
+        """Unit roundoff of an operand as the multiplier sees it; 8 bits are multiplied as they lie in memory."""
+        if self.is_fp8:
+            return 0.0
         return 2.0**-11 if self is Precision.TF32 else self.storage.unit_roundoff
 
 

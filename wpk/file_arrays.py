@@ -8,6 +8,7 @@ import math
 import mmap
 import os
 import tempfile
+import threading
 import weakref
 from pathlib import Path
 
@@ -44,18 +45,29 @@ class _TemporaryFile:
     def has_room(self, size: int) -> bool:
         return self._used + size <= self._size
 
-    def append(self, array: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Write a contiguous array, and return it as it lies there, read-only."""
-        start, data = self._used, array.reshape(-1).view(np.uint8).data
-        done = 0
+    def reserve(self, size: int) -> int:
+        """The first byte of a place for so many, which nobody else is given."""
+        start = self._used
+        self._used += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        return start
+
+    def write(self, start: int, array: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Write a contiguous array into its place, and return it as it lies there, read-only."""
+        data, done = array.reshape(-1).view(np.uint8).data, 0
         while done < len(data):
             done += os.pwrite(self._descriptor, data[done:], start + done)
-        self._used += -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
         return np.frombuffer(self._map, array.dtype, array.size, start).reshape(array.shape)
 
 
 _open_files: dict[int, _TemporaryFile] = {}
 """The file that the next arrays go into, of this process: one that was forked off writes its own."""
+
+_reserving = threading.Lock()
+os.register_at_fork(
+    before=_reserving.acquire,
+    after_in_parent=_reserving.release,
+    after_in_child=_reserving.release,
+)
 
 
 def in_file(array: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -69,12 +81,14 @@ def in_file(array: NDArray[np.generic]) -> NDArray[np.generic]:
     array = np.ascontiguousarray(array)
     process = os.getpid()
     try:
-        file = _open_files.get(process)
-        if file is None or not file.has_room(array.nbytes):
-            file = _TemporaryFile(max(_FILE_BYTES, array.nbytes + mmap.PAGESIZE))
-            _open_files.clear()
-            _open_files[process] = file
-        return file.append(array)
+        with _reserving:
+            file = _open_files.get(process)
+            if file is None or not file.has_room(array.nbytes):
+                file = _TemporaryFile(max(_FILE_BYTES, array.nbytes + mmap.PAGESIZE))
+                _open_files.clear()
+                _open_files[process] = file
+            start = file.reserve(array.nbytes)
+        return file.write(start, array)
     except OSError as error:
         raise EngineError(
             f"a temporary file of {array.nbytes / 2**20:.0f} MiB cannot be written in {_folder()}: "

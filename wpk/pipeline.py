@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wpk.assembly import (
     EvidenceBook,
     Lock,
+    PackedConstants,
     Setting,
     assemble,
     compile_locked,
@@ -136,7 +137,9 @@ def _optimized(
         skipped = job.build.skip_templates
         static = search_model(problems, TEMPLATES, job.target, pool.compile, progress, skip=skipped)
         choices = static_choices(static)
-        bundle = assemble(program, choices.implementations, choices.kernels, setting)
+        constants = PackedConstants(program.constants)
+        parts = choices.implementations, choices.kernels
+        bundle = assemble(program, *parts, setting, constants)
         if run is None:
             book = EvidenceBook(evidence_of(bundle.plan, choices))
         else:
@@ -146,9 +149,8 @@ def _optimized(
                     lowered, bundle.plan, static, job.target, equipment, tuning, entry, progress
                 )
                 process = lease.process()
-                bundle, book = confirmed(
-                    program, choices, tuned, setting, process, progress, on_rivals
-                )
+                given = choices, tuned, setting, constants
+                bundle, book = confirmed(program, *given, process, progress, on_rivals)
         if proof is not None:
             with open_device("cpu") if run is None else nullcontext(lease.process()) as device:
                 book = with_checks(book, bundle, proof, device, progress)

@@ -102,8 +102,8 @@ class Profile:
 SIZES = tuple(
     Size(*each)
     for each in (
-        *((1, 1), (1, 16), (1, 128), (1, 384), (1, 512), (4, 64)),
-        *((8, 128), (8, 384), (16, 128), (16, 512), (32, 128), (32, 512)),
+        *((1, 1), (1, 16), (1, 128), (1, 300), (1, 384), (1, 512), (4, 64)),
+        *((8, 128), (8, 384), (12, 200), (16, 128), (16, 512), (32, 128), (32, 512)),
     )
 )
 
@@ -113,10 +113,14 @@ PROFILES = tuple(
         ((1, 1), (1, 1), (1, 8)),
         ((1, 9), (1, 16), (1, 64)),
         ((1, 65), (1, 128), (1, 256)),
-        ((1, 257), (1, 384), (1, 512)),
+        ((1, 257), (1, 320), (1, 320)),
+        ((1, 321), (1, 384), (1, 448)),
+        ((1, 449), (1, 512), (1, 512)),
         ((2, 1), (4, 64), (32, 96)),
         ((2, 97), (8, 128), (8, 512)),
-        ((9, 97), (16, 512), (32, 512)),
+        ((9, 97), (16, 128), (32, 192)),
+        ((9, 193), (16, 256), (32, 288)),
+        ((9, 289), (16, 512), (32, 512)),
     )
 )
 """Every batch of 1 to 32 and every length of 1 to 512 has one."""
@@ -130,7 +134,7 @@ def rows() -> list[Row]:
         for size in SIZES
     ]
     together = "BERT-base of free batch and sequence at all sizes"
-    made = "plans of BERT-base for twelve sizes, and seven profiles for all"
+    made = "plans of BERT-base for fourteen sizes, and eleven profiles for all"
     return [
         Row("free.bert.plans", made, _make_plans),
         *cases,

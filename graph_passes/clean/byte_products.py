@@ -1,11 +1,12 @@
-"""Multiply quantised tensors as the integers that they are.
+"""Multiply quantised tensors as the integers, or 8-bit floating point, that they are.
 
     Conv(DQ(q, s, z), DQ(w, t, u), b)  ->  Conv(Cast(q), w - u) * (s t) + (b - z s t Σ(w - u))
 
 and so Gemm and MatMul, the latter also of two tensors that are computed, without zero points. The new
 factors are bytes, so that a kernel reads them as they lie, adds products in int32, which is exact, and
 does all else in its epilogue. s, z are one number each, t, u one for each output channel or one in all;
-all are constants. Zeros that a convolution pads with stand for zero, which q stores as z: padding takes z = 0.
+all are constants. Zeros that a convolution pads with stand for zero, which q stores as z: padding takes z = 0. Floating
+point has no zero points, and both factors are of one type.
 """
 
 from collections.abc import Sequence
@@ -16,10 +17,16 @@ import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.dtypes import MOST_BYTE_PRODUCTS, holds_bytes
+from wpk.dtypes import MOST_BYTE_PRODUCTS, DType
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.byte_products import byte_type
-from wpk.graph_passes.core.query import floats, given, made_by, pads, rank, uniform, values
+from wpk.graph_passes.core.byte_products import (
+    are_multiplied,
+    byte_numbers,
+    byte_type,
+    holds_factor,
+    uniform_origin,
+)
+from wpk.graph_passes.core.query import floats, given, made_by, pads, rank, uniform
 
 Vector = NDArray[np.float64]
 _FP32 = np.dtype(np.float32)
@@ -30,6 +37,7 @@ class _Bytes:
     """A tensor of bytes that the graph dequantises, each with one scale and one zero point."""
 
     q: gs.Tensor
+    dtype: DType
     scale: float
     zero: int
 
@@ -39,6 +47,7 @@ class _Weights:
     """Constant bytes as distances from their zero points, and the scales of output channels (or one)."""
 
     name: str
+    dtype: DType
     distance: NDArray[np.float32]
     scale: Vector
 
@@ -77,22 +86,23 @@ class ByteProducts(Rule[_Product]):
 
 def _bytes_of(node: gs.Node) -> _Bytes | str:
     """What a DequantizeLinear restores, or why it is not that."""
-    q, scale, zero = node.inputs[0], uniform(node.inputs[1]), given(node, 2)
-    origin = 0.0 if zero is None else uniform(zero)
-    if isinstance(q, gs.Constant) or byte_type(q) is None:
+    q, scale = node.inputs[0], uniform(node.inputs[1])
+    origin, dtype = uniform_origin(node), byte_type(q)
+    if isinstance(q, gs.Constant) or dtype is None:
         return f"'{q.name}' is no tensor of bytes that is computed"
     if scale is None or origin is None or node.attrs.get("block_size", 0):
         return f"'{q.name}' has a scale or a zero point for each index, or one that is computed"
     if node.outputs[0].dtype != _FP32:
         return f"'{node.outputs[0].name}' is not fp32"
-    return _Bytes(q, scale, int(origin))
+    return _Bytes(q, dtype, scale, int(origin))
 
 
 def _weights_of(product: gs.Node, node: gs.Node) -> _Weights | str:
     """The constant that a DequantizeLinear restores, or why it is not that."""
     q, scale, zero = node.inputs[0], floats(node.inputs[1]), given(node, 2)
-    array, origin = values(q), np.zeros(1) if zero is None else values(zero)
-    if array is None or scale is None or origin is None or byte_type(q) is None:
+    array, origin = byte_numbers(q), np.zeros(1, np.float32) if zero is None else byte_numbers(zero)
+    dtype = byte_type(q)
+    if array is None or scale is None or origin is None or dtype is None:
         return f"'{q.name}' is no constant of bytes with constant scales"
     axis = node.attrs.get("axis", 1) % max(array.ndim, 1)
     columns = _column_axis(product, array.ndim)
@@ -100,11 +110,10 @@ def _weights_of(product: gs.Node, node: gs.Node) -> _Weights | str:
         return f"'{q.name}' has scales that are not those of output channels"
     shape = [1] * array.ndim
     shape[columns] = -1
-    spread = origin.astype(np.float32).reshape(shape if origin.size > 1 else [1] * array.ndim)
-    distance = array.astype(np.float32) - spread
-    if not holds_bytes(distance):
-        return f"'{q.name}' has numbers further from their zero point than int8 reaches"
-    return _Weights(q.name, distance, scale.reshape(-1))
+    distance = array - origin.reshape(shape if origin.size > 1 else [1] * array.ndim)
+    if not holds_factor(distance, dtype):
+        return f"'{q.name}' has numbers further from their zero point than {dtype.value} reaches"
+    return _Weights(q.name, dtype, distance, scale.reshape(-1))
 
 
 def _column_axis(product: gs.Node, dimensions: int) -> int:
@@ -115,6 +124,8 @@ def _column_axis(product: gs.Node, dimensions: int) -> int:
 
 
 def _why_not(node: gs.Node, x: _Bytes, other: _Bytes | _Weights) -> str | None:
+    if not are_multiplied(x.dtype, other.dtype):
+        return f"one operand is {x.dtype.value}, the other {other.dtype.value}"
     if isinstance(other, _Bytes):
         return "both operands are computed, and have zero points" if x.zero or other.zero else None
     weights = other.distance
@@ -122,7 +133,8 @@ def _why_not(node: gs.Node, x: _Bytes, other: _Bytes | _Weights) -> str | None:
         return f"'{other.name}' is no matrix, or multiplies a vector"
     if node.op == "Gemm" and (node.attrs.get("transA", 0) or node.attrs.get("beta", 1.0) != 1.0):
         return "it transposes its first operand, or scales its bias"
-    if weights.size // weights.shape[_column_axis(node, weights.ndim)] > MOST_BYTE_PRODUCTS:
+    terms = weights.size // weights.shape[_column_axis(node, weights.ndim)]
+    if x.dtype.is_byte and terms > MOST_BYTE_PRODUCTS:
         return f"a sum of '{other.name}' may exceed int32"
     if node.op == "Conv" and node.attrs.get("group", 1) == len(weights) > 1:
         return "every group has one filter: its sums are short, and computed in fp32"

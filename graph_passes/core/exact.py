@@ -6,7 +6,7 @@ and not once a link; and a rewritten graph can be compared with the original in 
 had been rounded (`wpk.checks.pass_check`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import ml_dtypes
 import numpy as np
@@ -104,3 +104,12 @@ def moved_constant(name: str, constant: gs.Constant, move: Callable[[Array], Arr
     if isinstance(constant, ExactConstant):
         return ExactConstant(name, moved, move(constant.exact))
     return gs.Constant(name, in_file(moved))
+
+
+def joined_constant(name: str, constants: Sequence[gs.Constant], axis: int) -> gs.Constant:
+    """Return a constant that holds the elements of several of one type, one behind the other along an axis."""
+    held = np.concatenate([each.values for each in constants], axis)
+    if any(isinstance(each, ExactConstant) for each in constants):
+        exact = np.concatenate([exact_values(each) for each in constants], axis)
+        return ExactConstant(name, held, exact)
+    return gs.Constant(name, in_file(held))

@@ -124,12 +124,15 @@ def values(tensor: gs.Tensor | None) -> NDArray[np.generic] | None:
     return array
 
 
+def holds_floats(tensor: gs.Tensor | None) -> bool:
+    """Tell whether `floats` gives values; does not read them."""
+    array = values(tensor)
+    return array is not None and np.issubdtype(array.dtype, np.floating)
+
+
 def floats(tensor: gs.Tensor | None) -> NDArray[np.float64] | None:
     """Return the values of a floating-point constant in float64, exact where known, else None."""
-    array = values(tensor)
-    if array is None or not np.issubdtype(array.dtype, np.floating):
-        return None
-    return exact_values(tensor).astype(np.float64)
+    return exact_values(tensor).astype(np.float64) if holds_floats(tensor) else None
 
 
 def element_type(tensor: gs.Tensor) -> Any:

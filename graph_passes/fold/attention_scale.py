@@ -17,6 +17,7 @@ from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, R
 from wpk.graph_passes.core.query import (
     floats,
     given,
+    holds_floats,
     live_nodes,
     made_by,
     rank,
@@ -135,4 +136,4 @@ def _is_projection(tensor: gs.Tensor) -> bool:
     if node is None and bias_add is not None:
         sides = split_constant(bias_add)
         node = made_by(sides[0], "MatMul") if sides is not None else None
-    return node is not None and floats(given(node, 1)) is not None
+    return node is not None and holds_floats(given(node, 1))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.byte_products import multiplies_bytes
-from wpk.graph_passes.core.query import floats, given, pads, rank, why_shared
+from wpk.graph_passes.core.query import floats, given, holds_floats, pads, rank, why_shared
 
 LINEAR_OPS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
@@ -68,10 +68,10 @@ def why_not_linear(node: gs.Node) -> str | None:
     """Say why the weights or the bias of ``node`` cannot be rewritten."""
     if multiplies_bytes(node):
         return f"'{node.name}' multiplies bytes: its sums are integers as long as its weights are"
-    if floats(given(node, 1)) is None:
+    if not holds_floats(given(node, 1)):
         return f"weight '{node.inputs[1].name}' of '{node.name}' is not a constant of floats"
     bias = given(node, 2)
-    if bias is not None and floats(bias) is None:
+    if bias is not None and not holds_floats(bias):
         return f"bias '{bias.name}' of '{node.name}' is not a constant of floats"
     if node.op == "MatMul" and rank(node.inputs[1]) == 1:
         return f"'{node.name}' multiplies by a vector, which has no output channels"
@@ -141,13 +141,14 @@ def why_not_before(node: gs.Node, affine: ChannelAffine) -> str | None:
 
 def absorb_before(editor: GraphEditor, node: gs.Node, affine: ChannelAffine) -> None:
     """Make ``node`` compute what it computed of ``affine``; see `why_not_before`."""
-    weight, bias = float_weight(node), _float_bias(node)
+    bias = _float_bias(node)
     if node.op == "Conv":
-        group = int(node.attrs.get("group", 1))
+        weight, group = float_weight(node), int(node.attrs.get("group", 1))
         per_group = np.repeat(affine.shift.reshape(group, -1), len(weight) // group, axis=0)
         bias = bias + (weight.sum(axis=tuple(range(2, weight.ndim))) * per_group).sum(axis=1)
     elif node.op == "Gemm":
-        shift, transposed = affine.shift, node.attrs.get("transB", 0)
+        weight, shift = float_weight(node), affine.shift
+        transposed = node.attrs.get("transB", 0)
         added = weight @ shift if transposed else shift @ weight
         bias = bias + float(node.attrs.get("alpha", 1.0)) * added
     _set_weights(editor, node, _scaled(node, affine.scale, outputs=False), bias)

@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.byte_products import multiplies_bytes
 from wpk.graph_passes.core.functions import outside_inputs
-from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
+from wpk.graph_passes.core.kinds import is_anchor, is_elementwise, is_widening
 from wpk.graph_passes.core.query import dims, producer, same_dims, why_any_shared
 from wpk.graph_passes.movement.views import views_before
 from wpk.operators import Rewrite, names
@@ -65,6 +65,8 @@ def _why_not(graph: gs.Graph, node: gs.Node, chain: list[gs.Node]) -> str | None
     source = chain[0].inputs[0]
     if any(map(multiplies_bytes, node.outputs[0].outputs)):
         return f"'{source.name}' holds bytes, which a product takes as they lie"
+    if is_widening(node) and not any(map(is_elementwise, node.outputs[0].outputs)):
+        return f"the readers of '{node.outputs[0].name}' widen what they read themselves"
     maker = producer(source)
     if maker is None or not (is_anchor(maker) or is_elementwise(maker)):
         return f"'{source.name}' is not made by an operator that {node.op} could join"

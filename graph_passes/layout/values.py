@@ -1,10 +1,9 @@
 """Decide which values of a graph are stored channels last.
 
-A value is *wanted* channels last when a spatial operator reads it, directly or through operators,
-data movements and shuffles of channels that can pass the order on; or when an operator moves the
-channels last itself, to compute on rows of them. It *becomes* channels last when it is wanted and
-its producer can write it so: an operator always can (its body transposes), a data movement or a
-shuffle when what it reads is channels last.
+A value is *wanted* channels last when an operator reads it that has each pixel's channels side by side
+(`body_orders` says which), directly or through operators, data movements and shuffles of channels that can
+pass the order on. It *becomes* channels last when it is wanted and its producer can write it so: an operator
+always can (its body transposes), a data movement or a shuffle when what it reads is channels last.
 
 Graph inputs and outputs keep their order: the operators at the edges read and write it.
 """
@@ -14,9 +13,10 @@ from collections.abc import Callable
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.functions import calls, is_call
-from wpk.graph_passes.core.kinds import ANCHORS, SPATIAL, VIEWS, is_elementwise
-from wpk.graph_passes.core.query import is_graph_output, is_op, producer, rank
-from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, to_last, why_not_follow
+from wpk.graph_passes.core.kinds import VIEWS
+from wpk.graph_passes.core.query import is_graph_output, is_op, rank
+from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, why_not_follow
+from wpk.graph_passes.layout.body_orders import asks_for_last
 from wpk.graph_passes.movement.views import trace, views_before
 
 
@@ -59,14 +59,12 @@ class LayoutPlan:
             return True
         for reader in tensor.outputs:
             function = self._functions.get(id(reader))
-            moved = None if function is None else _transposed(function, _index(reader, tensor))
-            if function is not None and moved is not None:
-                if _moves_channels_last(function, moved):
+            if function is not None:
+                last = any(id(output) in self._wanted for output in reader.outputs)
+                if asks_for_last(function, _index(reader, tensor), output_is_last=last):
                     return True
-                continue  # its outputs have other axes: their order says nothing of this one's
-            if function is not None and _reads_spatially(function, _index(reader, tensor)):
-                return True
-            if function is None and not is_op(reader, *FOLLOWERS):
+                continue
+            if not is_op(reader, *FOLLOWERS):
                 continue
             if any(
                 id(output) in self._wanted and rank(output) == rank(tensor)
@@ -113,49 +111,3 @@ def _changes_channels_only(node: gs.Node) -> bool:
 
 def _index(reader: gs.Node, tensor: gs.Tensor) -> int:
     return next(i for i, candidate in enumerate(reader.inputs) if candidate is tensor)
-
-
-def body_anchor(function: gs.Function) -> gs.Node | None:
-    """Return the anchor of an operator's body; None for an element-wise graph."""
-    return next((node for node in function.nodes if is_op(node, *ANCHORS)), None)
-
-
-def _transposed(function: gs.Function, index: int) -> gs.Node | None:
-    """Return the Transpose by which a body begins with image ``index``; None where it takes it as it is.
-
-    None for sequences, too: to and from channels last is the same there, and what this pass itself wrote into
-    a body would look like the model's own.
-    """
-    taken = function.inputs[index]
-    if rank(taken) != max(RANKS):
-        return None
-    return next((node for node in taken.outputs if is_op(node, "Transpose")), None)
-
-
-def _moves_channels_last(function: gs.Function, transpose: gs.Node) -> bool:
-    """Whether a body works on rows of channels, which lie together where the input is channels last.
-
-    A second operand is a matrix that is transposed, as the keys of attention are, and no feature map.
-    """
-    (rows,) = transpose.outputs
-    anchor = body_anchor(function)
-    if list(transpose.attrs["perm"]) != to_last(max(RANKS)):
-        return False
-    return anchor is None or anchor.inputs[0] is rows
-
-
-def _reads_spatially(function: gs.Function, index: int) -> bool:
-    """Whether input ``index`` is what a spatial anchor slides over, in channels-first order."""
-    anchor = body_anchor(function)
-    if anchor is None or not is_op(anchor, *SPATIAL):
-        return False
-    dimensions = rank(anchor.inputs[0])
-    waiting = [anchor.inputs[0]]
-    while waiting:
-        tensor = waiting.pop()
-        if tensor is function.inputs[index]:
-            return dimensions in RANKS and rank(tensor) == dimensions
-        maker = producer(tensor)
-        if maker is not None and is_elementwise(maker):  # casts, limits and prologues
-            waiting.extend(maker.inputs)
-    return False

@@ -7,6 +7,7 @@
     Concat, Slice, ReduceSum …    ->  the same                        along dimensions but the first
     Concat(Unsqueeze(x, 0), ...)  ->  Transpose(Concat(Unsqueeze(x, 1), ...))     x's batch is free
     Reshape(Transpose(x))         ->  Transpose(Reshape(Transpose(Reshape(x))))
+    Reshape(Transpose(x))         ->  Reshape(Transpose(x))           a batch of one: it need not move
 
 torch's multi-head attention computes with the sequence in front: [batch, s, e] to [s, batch, e], and
 back at its end. Kernels take their leading extent, a batch that may be free, at run time, so such a
@@ -134,6 +135,8 @@ def _behind_gather(node: gs.Node, turn: Turn) -> Swap | None:
 def _behind_reshape(node: gs.Node, turn: Turn) -> Swap | None:
     output = node.outputs[0]
     source = sizes_of(dims(turn.source))
+    if source is not None and source[0] == 1:
+        return _without_batch(output, turn)
     before = [source[axis] for axis in turn.perm] if source is not None else None
     after = sizes_of(dims(output), before)
     parts = _common_parts(before, after) if before is not None and after is not None else None
@@ -158,6 +161,24 @@ def _behind_reshape(node: gs.Node, turn: Turn) -> Swap | None:
         return _reshaped(editor, tensor, output, kept, [after[i] for i in order])
 
     return Swap(output, make, [order.index(i) for i in range(len(order))])
+
+
+def _without_batch(output: gs.Tensor, turn: Turn) -> Swap | None:
+    """Keep a first dimension of one in front, and reshape to what the output is."""
+    sizes = sizes_of(dims(output))
+    if sizes is None or any(size % MANY == 0 for size in sizes):
+        return None
+    perm = [0, *(axis for axis in turn.perm if axis != 0)]
+    shape = dims(turn.source) or []
+    target = np.array(sizes, np.int64)
+
+    def make(editor: GraphEditor) -> gs.Tensor:
+        attrs, own = {"perm": perm}, [shape[axis] for axis in perm]
+        tensor = editor.add("Transpose", [turn.source], like=output, shape=own, attrs=attrs)
+        constant = editor.constant(f"{output.name}_sizes", target)
+        return editor.add("Reshape", [tensor, constant], like=output, shape=list(sizes))
+
+    return Swap(output, make, list(range(len(sizes))))
 
 
 def _reshaped(

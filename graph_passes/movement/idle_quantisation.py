@@ -8,13 +8,15 @@ same bytes again: (q - z) s / s is off by less than 2^-14 of a step in fp32, and
 
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.byte_products import byte_type
-from wpk.graph_passes.core.query import given, made_by, uniform, why_not_replace
+from wpk.graph_passes.core.byte_products import byte_type, uniform_origin
+from wpk.graph_passes.core.query import FLOAT8, made_by, uniform, why_not_replace
 from wpk.graph_passes.movement.views import views_before
+
+_MOVED_FLOAT8 = 21
+"""The opset from which on Transpose, Reshape and the like take 8-bit floating point."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class IdleQuantisation(Rule[_Moved]):
             return Refusal(node.name, f"'{q.name}' was restored from another scale or zero point")
         if byte_type(q) is not byte_type(made):
             return Refusal(node.name, f"'{q.name}' has another type than '{made.name}'")
+        if views and q.dtype in FLOAT8 and graph.opset < _MOVED_FLOAT8:
+            return Refusal(node.name, f"nothing moves '{q.name}' before opset {_MOVED_FLOAT8}")
         reason = why_not_replace(graph, made, q) if not views else None
         return Refusal(node.name, reason) if reason is not None else _Moved(node, q, views)
 
@@ -54,14 +58,13 @@ class IdleQuantisation(Rule[_Moved]):
             inputs = [tensor, *list(view.inputs)[1:]]
             name, like = f"{view.name}_bytes", view.outputs[0]
             tensor = editor.add(view.op, inputs, like=like, name=name, attrs=view.attrs)
-            tensor.dtype = np.dtype(match.q.dtype)
+            tensor.dtype = match.q.dtype
         editor.replace(match.node.outputs[0], tensor)
 
 
 def _numbers(node: gs.Node) -> tuple[float, float] | None:
     """The scale and the zero point of a quantisation; None where they are several, or computed."""
-    zero = given(node, 2)
-    scale, origin = uniform(node.inputs[1]), 0.0 if zero is None else uniform(zero)
+    scale, origin = uniform(node.inputs[1]), uniform_origin(node)
     if scale is None or origin is None or node.attrs.get("block_size", 0):
         return None
     return scale, origin

@@ -24,6 +24,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import Precision
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
+from wpk.graph_passes.core.byte_products import cast_byte_type
 from wpk.graph_passes.core.exact import exact_values, unrounded
 from wpk.graph_passes.core.functions import is_call
 from wpk.graph_passes.core.query import is_graph_output, is_op
@@ -142,7 +143,10 @@ class _Writer:
             self._add_cast(tensor, new, 1)
         else:
             new = self._like(tensor, name, variable_type(self._dtype))
-            self._add_cast(tensor, new, onnx_type(self._dtype))
+            # 16 bits hold bytes: what restores them stays one cast and a few scalars (`restoration`).
+            is_bytes = cast_byte_type(tensor) is not None
+            source = tensor.inputs[0].inputs[0] if is_bytes else tensor
+            self._add_cast(source, new, onnx_type(self._dtype))
         cache[id(tensor)] = new
         self._keep.append(tensor)
         return new

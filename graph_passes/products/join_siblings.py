@@ -17,6 +17,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
+from wpk.graph_passes.core.exact import joined_constant
 from wpk.graph_passes.core.query import dims, given
 from wpk.graph_passes.fold.linear_operator import channel_axis
 from wpk.graph_passes.products.siblings import Sibling, families
@@ -87,8 +88,9 @@ def _product(editor: GraphEditor, members: Sequence[Sibling], total: int) -> gs.
     shape = dims(first.outputs[0]) or []
     shape[axis] = total
     dtype = first.inputs[1].dtype
-    weight = np.concatenate([one.weight for one in members], axis=members[0].weight_axis)
-    inputs = [first.inputs[0], editor.constant(f"{first.inputs[1].name}_joined", weight, dtype)]
+    name = editor.new_name(f"{first.inputs[1].name}_joined")
+    weights = joined_constant(name, [one.weight for one in members], members[0].weight_axis)
+    inputs = [first.inputs[0], weights]
     biases = [one.bias for one in members]
     known = [bias for bias in biases if bias is not None]
     vector = None

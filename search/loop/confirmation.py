@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from wpk.assembly import EvidenceBook, Setting, assemble
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.assembly import EvidenceBook, PackedConstants, Setting, assemble
 from wpk.backends import GpuProcess
 from wpk.candidate import GENERATED
 from wpk.device import Patience, noise_band, quantile
-from wpk.engine import Engine, fallback_seconds, random_inputs
+from wpk.engine import Engine, WeightMemory, fallback_seconds, random_inputs
 from wpk.lowering.program import Program
 from wpk.plan import EngineMeasurement, EngineVariant, PlanBundle, library_images
 from wpk.problems import Problem
@@ -41,6 +44,7 @@ def confirmed(
     static: Choices,
     tuned: Choices,
     setting: Setting,
+    constants: PackedConstants,
     gpu: GpuProcess,
     tell: Progress,
     on_rivals: OnRivals | None = None,
@@ -60,6 +64,7 @@ def confirmed(
         static: What the models chose.
         tuned: The outcome of tuning.
         setting: What plans are written for.
+        constants: The program's, as far as plans of it have packed them.
         gpu: Executes all of them.
         tell: Told of the progress.
         on_rivals: Told of the engines that were compared, by name.
@@ -72,15 +77,17 @@ def confirmed(
     undone = _undone(tuned)
     choices = _variants(static, tuned, undone)
     plans = {
-        n: assemble(program, c.implementations, c.kernels, setting) for n, c in choices.items()
+        n: assemble(program, c.implementations, c.kernels, setting, constants)
+        for n, c in choices.items()
     }
-    samples = _side_by_side(gpu, plans)
+    bench = _Bench(gpu, random_inputs(next(iter(plans.values())).plan, 0))
+    samples = _side_by_side(bench, plans)
     if on_rivals is not None:
         on_rivals(plans)
     measurement = _measurement(program, plans, samples, undone)
     best = measurement.chosen
-    times = _step_seconds(gpu, plans[best], quantile(samples[best], 0.5))
-    handed = _fallback_seconds(gpu, plans[best])
+    times = _step_seconds(bench, plans[best], quantile(samples[best], 0.5))
+    handed = _fallback_seconds(bench, plans[best])
     tell(_STAGE, 1, 1)
     evidence = evidence_of(plans[best].plan, choices[best], times, handed)
     return plans[best], EvidenceBook(evidence, measurement=measurement)
@@ -119,31 +126,40 @@ def _undone(tuned: Choices) -> dict[str, list[Problem]]:
     return {f"undone {part}/4": weakest[: len(weakest) * part // 4] for part in (1, 2, 3)}
 
 
-def _side_by_side(gpu: GpuProcess, plans: Mapping[str, PlanBundle]) -> dict[str, tuple[float, ...]]:
+@dataclass(frozen=True)
+class _Bench:
+    """A GPU, and what all engines are given on it."""
+
+    gpu: GpuProcess
+    inputs: Mapping[str, NDArray[np.generic]]
+
+    def ready(self, bundle: PlanBundle, weights: WeightMemory | None = None) -> Engine:
+        """An engine that has run once: its memory holds numbers as they come."""
+        engine = Engine(bundle, self.gpu, weights=weights)
+        engine.run(self.inputs)
+        return engine
+
+
+def _side_by_side(bench: _Bench, plans: Mapping[str, PlanBundle]) -> dict[str, tuple[float, ...]]:
     """Samples of every engine. Each round places them anew: where memory lies moves times, too.
 
     Those far behind the best have no part in the next one.
     """
+    gpu = bench.gpu
     gpu.limit_seconds = _LIMIT_SECONDS
     samples: dict[str, tuple[float, ...]] = dict.fromkeys(plans, ())
     names = list(plans)
     for turn in range(ROUNDS):
         order = names[turn % len(names) :] + names[: turn % len(names)]
+        weights = WeightMemory(gpu)  # once for all: a large model's fit into a GPU only so often
         with ExitStack() as stack:
-            engines = {n: stack.enter_context(_ready(plans[n], gpu)) for n in order}
+            engines = {n: stack.enter_context(bench.ready(plans[n], weights)) for n in order}
             for name, engine in engines.items():
                 works = [work for step in engine.bind().steps for work in step]
                 samples[name] += gpu.measure(works, (), Regime.WARM, _PATIENCE).seconds
         medians = {name: quantile(samples[name], 0.5) for name in names}
         names = [name for name in names if medians[name] <= HOPELESS * min(medians.values())]
     return samples
-
-
-def _ready(bundle: PlanBundle, gpu: GpuProcess) -> Engine:
-    """An engine that has run once: its memory holds numbers as they come."""
-    engine = Engine(bundle, gpu)
-    engine.run(random_inputs(engine.plan, 0))
-    return engine
 
 
 def _measurement(
@@ -166,17 +182,17 @@ def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineV
     return EngineVariant(name, quantile(seconds, 0.5), low, high, library, generated)
 
 
-def _step_seconds(gpu: GpuProcess, bundle: PlanBundle, whole: float) -> list[float]:
+def _step_seconds(bench: _Bench, bundle: PlanBundle, whole: float) -> list[float]:
     """Each step's time in the engine; the marks between steps are taken out evenly."""
-    with _ready(bundle, gpu) as engine:
-        times = gpu.step_seconds(engine.bind().steps)
+    with bench.ready(bundle) as engine:
+        times = bench.gpu.step_seconds(engine.bind().steps)
     mark = max(0.0, sum(times) - whole) / len(times)
     return [max(0.0, seconds - mark) for seconds in times]
 
 
-def _fallback_seconds(gpu: GpuProcess, bundle: PlanBundle) -> dict[int, list[float]]:
+def _fallback_seconds(bench: _Bench, bundle: PlanBundle) -> dict[int, list[float]]:
     """Times of the steps that ONNX Runtime executes, by their numbers: copies, waiting and its work."""
     if not bundle.models:
         return {}
-    with _ready(bundle, gpu) as engine:
+    with bench.ready(bundle) as engine:
         return fallback_seconds(engine, FALLBACK_SAMPLES)

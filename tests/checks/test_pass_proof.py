@@ -16,7 +16,12 @@ from wpk.dtypes import Precision
 from wpk.errors import VerificationError
 from wpk.graph_passes import exact_values
 from wpk.graph_passes.core import GraphEditor
-from wpk.graph_passes.core.exact import ExactConstant, moved_constant, rounded_constant
+from wpk.graph_passes.core.exact import (
+    ExactConstant,
+    joined_constant,
+    moved_constant,
+    rounded_constant,
+)
 from wpk.graph_passes.fold import batch_norm
 from wpk.graph_passes.fold.linear_operator import ChannelAffine
 from wpk.lowering.model import LARGE, lower_model
@@ -129,6 +134,10 @@ def test_constants_keep_what_rounding_takes() -> None:
     moved = moved_constant("m", constant, lambda array: array[::-1])
     assert (exact_values(moved) == exact[::-1]).all()
     assert (moved.values == constant.values[::-1]).all()
+    plain = rounded_constant("p", exact[1:], np.float32)
+    both = joined_constant("j", [plain, constant], 0)
+    assert (exact_values(both) == [0.5, 1 / 3, 0.5]).all()
+    assert not isinstance(joined_constant("j", [plain, plain], 0), ExactConstant)
     assert not isinstance(rounded_constant("c", exact[1:], np.float32), ExactConstant)
     given = rounded_constant("c", np.array([0.25]), np.float32, exact=exact[:1])
     assert given.values == np.float32(0.25)

@@ -11,6 +11,7 @@ import pytest
 
 import wpk
 from wpk.device import CudaDevice
+from wpk.dtypes import DType, Precision
 from wpk.engine import Engine
 from wpk.plan.plan_file import read_plan
 
@@ -52,3 +53,48 @@ def test_casts_round_as_ml_dtypes_does(
         outputs["q"][numbers].view(np.uint8), expected[numbers].view(np.uint8)
     )
     np.testing.assert_array_equal(outputs["y"], expected.astype(np.float32))
+
+
+SUMMED = 512
+
+
+def _factors(dtype: type) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of each finite number alone; and one whose products differ by 2^20, which fewer bits than fp32's lose."""
+    numbers = np.arange(256, dtype=np.uint8).view(dtype).astype(np.float32)
+    numbers = numbers[np.isfinite(numbers)]
+    x = np.zeros((len(numbers) + 1, SUMMED), np.float32)
+    x[np.arange(len(numbers)), np.arange(len(numbers)) * 7 % SUMMED] = numbers
+    x[-1] = 0.25
+    x[-1, 0] = 256.0
+    w = np.full((SUMMED, 16), 0.25, np.float32)
+    w[0] = 256.0
+    return x, w
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_products_take_every_number_and_sum_in_fp32(
+    cuda: CudaDevice, tmp_path: Path, kind: int
+) -> None:
+    _, dtype = TYPES[kind]
+    x, w = _factors(dtype)
+    text = f"""<ir_version: 9, opset_import: ["" : 19]>
+    g (float[{len(x)}, {SUMMED}] x) => (float[{len(x)}, 16] y) {{
+        xq = QuantizeLinear (x, one, zero)
+        xd = DequantizeLinear (xq, one, zero)
+        wd = DequantizeLinear (wq, one, zero)
+        y = MatMul (xd, wd) }}"""
+    model = onnx.parser.parse_model(text)
+    one = onnx.numpy_helper.from_array(np.array(1, np.float32), "one")
+    zero = onnx.helper.make_tensor("zero", kind, [], b"\0", raw=True)
+    held = onnx.helper.make_tensor("wq", kind, w.shape, w.astype(dtype).tobytes(), raw=True)
+    model.graph.initializer.extend([one, zero, held])
+    wpk.optimize(
+        model, tmp_path / "model.plan", target="h200", precision="fp16", check="off", fallback="off"
+    )
+    bundle = read_plan(tmp_path / "model.plan")
+    assert bundle.plan.steps[-1].operator.problem.matrix_precision is Precision(
+        DType.FP8_E4M3 if kind == 17 else DType.FP8_E5M2
+    )
+    with Engine(bundle, cuda) as engine:
+        outputs = engine.run({"x": x})
+    np.testing.assert_array_equal(outputs["y"], x.astype(np.float64) @ w)

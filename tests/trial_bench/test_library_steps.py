@@ -15,6 +15,7 @@ from support.devices.dummy_gpu import DummyGpu, is_library
 from support.devices.gpus import H200
 from support.plans.candidates import library_call
 
+from wpk.assembly import PackedConstants
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook, with_evidence
 from wpk.backends import open_device
@@ -25,6 +26,7 @@ from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
 from wpk.device import MemoryRange
 from wpk.dtypes import DType, Precision
+from wpk.engine import Engine, WeightMemory
 from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.launch import Launch
@@ -37,6 +39,7 @@ from wpk.plan.plan_file import read_plan, write_plan
 from wpk.plan.provenance import Provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
+from wpk.search.loop import confirmation
 from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.confirmation import ROUNDS, confirmed
@@ -317,7 +320,25 @@ def test_engines_far_behind_have_one_turn(
     assert len(measured) == turns + steps_in_the_engine
 
 
+def test_engines_of_a_round_share_their_weights(
+    mixed: Choices, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[WeightMemory | None] = []
+
+    class Recording(Engine):
+        def __init__(self, *given: Any, weights: WeightMemory | None = None) -> None:
+            seen.append(weights)
+            super().__init__(*given, weights=weights)
+
+    monkeypatch.setattr(confirmation, "Engine", Recording)
+    _confirm(bench, mixed, _each(1.04e-5))
+    rounds = [seen[start : start + 2] for start in range(0, 2 * ROUNDS, 2)]
+    assert all(first is second is not None for first, second in rounds)
+    assert len({id(first) for first, _ in rounds}) == ROUNDS
+
+
 def _confirm(bench: Bench, found: Choices, times: Times) -> PlanBundle:
     program, static = bench.lowered.program, bench.choices
     with bench.open(times)() as gpu:
-        return with_evidence(*confirmed(program, static, found, bench.setting, gpu, silent))
+        given = program, static, found, bench.setting, PackedConstants(program.constants)
+        return with_evidence(*confirmed(*given, gpu, silent))

@@ -12,5 +12,6 @@ from wpk.assembly.from_lock import (
 from wpk.assembly.implementation import Implementation, by_library, generated
 from wpk.assembly.lock import Lock, read_lock, write_lock
 from wpk.assembly.origin import model_digest, provenance
+from wpk.assembly.packed_constants import PackedConstants
 from wpk.assembly.ports import input_ports
 from wpk.assembly.weight_store import WeightStore

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from wpk.assembly.implementation import Implementation, by_runtime
+from wpk.assembly.packed_constants import PackedConstants
 from wpk.assembly.ports import input_ports, kept_outputs, output_ports
 from wpk.assembly.weight_store import WeightStore
 from wpk.build import CompiledKernel, compiler_here, count_tensor_core_instructions
@@ -49,6 +50,7 @@ def assemble(
     implementations: Mapping[Problem, Implementation],
     kernels: Mapping[str, CompiledKernel],
     setting: Setting,
+    constants: PackedConstants | None = None,
 ) -> PlanBundle:
     """The plan of a lowered program, still without evidence (`wpk.assembly.evidence`).
 
@@ -57,12 +59,15 @@ def assemble(
         implementations: What computes each of its problems, but for those that ONNX Runtime executes.
         kernels: Compiled kernels by source digest, those of the implementations among them.
         setting: What the plan is written for.
+        constants: The program's, as far as other plans of it have packed them.
     """
-    store = WeightStore(program.constants)
+    constants = constants or PackedConstants(program.constants)
+    store = WeightStore(constants)
     implementations = dict(implementations)
     for operator in program.operators:
         if isinstance(operator.problem, Fallback):
             implementations[operator.problem] = by_runtime()
+    constants.prepare((each, implementations[each.problem]) for each in program.operators)
     steps = tuple(step_of(each, implementations[each.problem], store) for each in program.operators)
     chosen = {operator.problem: None for operator in program.operators}
     sources = {s.digest: s for problem in chosen for s in implementations[problem].sources}
@@ -97,7 +102,7 @@ def step_of(operator: Operator, implementation: Implementation, store: WeightSto
     """An operator's step; its constants go into the store."""
     return Step(
         operator=operator,
-        inputs=store.names(operator, implementation.packing, implementation.pack),
+        inputs=store.names(operator, implementation),
         candidate=implementation.candidate,
         launches=implementation.launches,
         workspace_bytes=implementation.workspace_bytes,

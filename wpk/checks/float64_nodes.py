@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from wpk.blocks import by_blocks
 from wpk.checks.reference_ops import REFERENCE_OPS
 from wpk.dtypes import DType, is_float
 from wpk.lowering.flat_graph import read_names
@@ -23,9 +24,14 @@ _TYPES = (("Cast", "to"), ("Attention", "softmax_precision"))
 
 def widened(array: Array) -> Array:
     """Return floating point numbers as float64, without a copy where they are; anything else as it is."""
-    if is_float(array.dtype) or array.dtype.name == "bfloat16":
+    if not is_float(array.dtype) and array.dtype.name != "bfloat16":
+        return array
+    if array.dtype == np.float64 or not array.flags.c_contiguous:
         return np.asarray(array, np.float64)
-    return array
+    wide, flat = np.empty(array.shape, np.float64), array.reshape(-1)
+    written = wide.reshape(-1)
+    by_blocks(flat.size, lambda block: np.copyto(written[block], flat[block]))
+    return wide
 
 
 class NodeEvaluator:

@@ -126,7 +126,7 @@ class GraphReference:
         return HandedReference(node.name, outputs, {}, model, {**drawn, **model.by_runtime})
 
     def _multiply_roundoff(self, arrays: list[Array | None]) -> float:
-        """u_mul: nothing where operands lie in memory as 16 bits, for their products are exact.
+        """u_mul: nothing where operands lie in memory as 16 bits, or 8, for their products are exact.
 
         A body that converts an fp32 input first carries that rounding as the Cast's error. Of tf32's
         products one operand may have 16 bits, and the other round.
@@ -134,7 +134,10 @@ class GraphReference:
         types = {from_numpy(array.dtype) for array in arrays if array is not None}
         if self._precision is Precision.TF32 and DType.FP32 in types:
             return self._precision.multiply_roundoff
-        return 0.0 if types & {DType.FP16, DType.BF16} else U
+        exact = {DType.FP16, DType.BF16}
+        if self._precision is not Precision.FP32:
+            exact |= {DType.FP8_E4M3, DType.FP8_E5M2}
+        return 0.0 if types & exact else U
 
 
 def _dtype(tensor: gs.Tensor) -> DType | None:

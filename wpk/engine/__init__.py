@@ -15,3 +15,4 @@ from wpk.engine.placement import from_memory, view
 from wpk.engine.profiles import Profiles, load_profiles
 from wpk.engine.regenerate import regenerate
 from wpk.engine.times import EngineTimes, fallback_seconds, time_engine
+from wpk.engine.weight_memory import WeightMemory

@@ -14,7 +14,8 @@
 //   B, 2 words:   [0] (k t, column g)   [1] (k t + 4, column g)
 //
 // Bytes, m16n8k32, four values a register, D in int32: as Half, with k 4t..4t+3 and 4t + 16..4t + 19 in the places of
-// k 2t..2t+1 and 2t + 8..2t + 9.
+// k 2t..2t+1 and 2t + 8..2t + 9. So do 8-bit floats lie; the lower two values of all registers are one m16n8k16 of
+// Half, and the upper two another. Their own instruction is that on sm_90 and sm_100, and adds in fewer bits on others.
 //
 // loadMatrix4 fills four registers from four 8 x 8 tiles of 16-bit values: lane i gives the address of
 // row i % 8 of tile i / 8 (16 bytes, 16-byte aligned) and receives, of each tile, (row g, columns 2t..2t+1);
@@ -36,7 +37,8 @@ struct Tf32
 {
 };
 
-// Names products of bytes, A and B each int8 or uint8, whose sums are exact as long as int32 holds them.
+// Names products of 8 bits: A and B each int8 or uint8, whose sums are exact as long as int32 holds them; or each
+// Float8E4m3 or Float8E5m2, which are unpacked to Half, that holds them, and added as its products are.
 template <class A, class B>
 struct Bytes
 {
@@ -61,9 +63,10 @@ template <class A, class B>
 struct MmaStored<Bytes<A, B>>
 {
     static_assert(sizeof(A) == 1 && sizeof(B) == 1, "bytes");
+    static_assert(isFloat8<A> == isFloat8<B>, "both integers, or both floating point");
     using Type = A;
     using TypeB = B;
-    using Sum = int32;
+    using Sum = Select<isFloat8<A>, float, int32>;
 };
 
 namespace detail
@@ -169,7 +172,7 @@ struct MmaDepth
     static constexpr int value = 32 / sizeof(typename MmaStored<T>::Type);
 };
 
-// acc[i][j] += a[i] * b[j] for a warp's TM x TN tiles of 16 x 8, accumulated in float, of Bytes in int32.
+// acc[i][j] += a[i] * b[j] for a warp's TM x TN tiles of 16 x 8, accumulated in float, of integers in int32.
 // T is Half, Bfloat16, Tf32 or Bytes. One rendezvous in the emulator however many the tiles: prefer large ones.
 template <class T, class Sum, int TM, int TN>
 WPK_DEVICE void mmaTile(T, Sum (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
@@ -189,4 +192,75 @@ WPK_DEVICE void mmaTile(T, Sum (&acc)[TM][TN][4], const uint32 (&a)[TM][4], cons
 #endif
 }
 
+namespace detail
+{
+
+// The lower (Part 0) or upper two of four 8-bit floats, to two of Half: exactly.
+template <class T, int Part>
+WPK_DEVICE uint32 unpackToHalf(uint32 word)
+{
+    static_assert(isFloat8<T>, "8-bit floating point");
+#if WPK_ON_GPU && __CUDA_ARCH__ >= 890
+    uint32 halves;
+    const uint16 pair = static_cast<uint16>(word >> (16 * Part));
+    if constexpr (isSame<T, Float8E4m3>)
+        asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
+    else
+        asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(pair));
+    return halves;
+#else
+    const uint32 pair = word >> (16 * Part);
+    const uint32 upper = (pair & 0xffu) << 8 | (pair & 0xff00u) << 16; // the upper bytes of two of Half
+    if constexpr (isSame<T, Float8E5m2>)
+    {
+        return upper;
+    }
+    else
+    {
+        // Sign and magnitude of E4M3 are those of a Half that is 2^8 times smaller, but for NaN.
+        const uint32 magnitude = upper & 0x7f007f00u;
+        const uint32 isNan = (magnitude + 0x01000100u) >> 15 & 0x00010001u;
+        const uint32 small = (upper & 0x80008000u) | magnitude >> 1;
+#if WPK_ON_GPU
+        uint32 halves;
+        asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(halves) : "r"(small), "r"(0x5c005c00u));
+#else
+        const uint32 halves = pack2<Half>(256.0f * toFloat(Half{static_cast<uint16>(small)}),
+            256.0f * toFloat(Half{static_cast<uint16>(small >> 16)}));
+#endif
+        return halves | isNan * 0x7fffu;
+    }
+#endif
+}
+
+template <class T, int Part, int Tiles, int Words>
+WPK_DEVICE void unpackToHalf(uint32 (&halves)[Tiles][Words], const uint32 (&fragments)[Tiles][Words])
+{
+    WPK_UNROLL
+    for (int i = 0; i < Tiles; ++i)
+    {
+        WPK_UNROLL
+        for (int word = 0; word < Words; ++word)
+            halves[i][word] = unpackToHalf<T, Part>(fragments[i][word]);
+    }
+}
+
+template <class A, class B, int Part, int TM, int TN>
+WPK_DEVICE void mmaOfHalves(float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
+{
+    uint32 halvesA[TM][4], halvesB[TN][2];
+    unpackToHalf<A, Part>(halvesA, a);
+    unpackToHalf<B, Part>(halvesB, b);
+    mmaTile(Half{}, acc, halvesA, halvesB);
+}
+
+} // namespace detail
+
+// The same of 8-bit floats: two products of Half.
+template <class A, class B, int TM, int TN>
+WPK_DEVICE void mmaTile(Bytes<A, B>, float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
+{
+    detail::mmaOfHalves<A, B, 0>(acc, a, b);
+    detail::mmaOfHalves<A, B, 1>(acc, a, b);
+}
 } // namespace wpk

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from wpk.dtypes import Precision
 from wpk.libraries.cudnn_attention import ATTENTION
 from wpk.libraries.cudnn_convolution import CONVOLUTION
 from wpk.libraries.cudnn_description import Description, Translation
@@ -55,8 +54,8 @@ def why_not(problem: Problem) -> str | None:
     free = next((each.free for each in problem.extents if each.free is not None), None)
     if free is not None:
         return f"its size {free} is free, and cuDNN's plans are made for one size"
-    if problem.matrix_precision is Precision.INT8:
-        return "products of bytes: cuDNN is asked for floating point only"
+    if (precision := problem.matrix_precision) is not None and precision.is_quantised:
+        return f"products of bytes ({precision.value}): cuDNN is asked for 16 and 32 bits only"
     return _TRANSLATIONS[kind].why_not(problem) or _why_not_output(problem.y)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.dtypes import MOST_BYTE_PRODUCTS, DType, Precision, from_numpy, holds_bytes
+from wpk.dtypes import MOST_BYTE_PRODUCTS, DType, Precision, from_numpy, holds_bytes, holds_float8
 from wpk.extent import Extent
 from wpk.lowering.free_axis import is_free
 from wpk.lowering.refusal import RefusedError
@@ -79,20 +79,29 @@ class Context:
             constant = weights is not None and holds_bytes(weights)
             if constant or second.dtype.is_byte:
                 return Precision.INT8
+        if (
+            first.dtype.is_fp8 and self.precision is not Precision.FP32
+        ):  # which asks for sums of its own
+            constant = weights is not None and holds_float8(weights, first.dtype)
+            if constant or second.dtype is first.dtype:
+                return Precision(first.dtype.value)
         types = {first.dtype, second.dtype} if weights is None else {second.dtype}
         # Others hold bytes exactly; one may lie in fp32 behind a Cast to the other's.
-        narrow = {each for each in types if not each.is_byte} - {DType.FP32} or {DType.FP32}
+        narrow = {each for each in types if not each.is_byte and not each.is_fp8} - {
+            DType.FP32
+        } or {DType.FP32}
         if len(narrow) > 1:
             raise RefusedError(f"a product of {first.dtype.value} and {second.dtype.value} tensors")
         return self.compute_precision(narrow.pop())
 
     def stored(self, constant: View, precision: Precision) -> View:
-        """Return a constant factor as a product of this precision has it in memory: bytes as such."""
-        if precision is not Precision.INT8 or constant.dtype is DType.INT8:
+        """Return a constant factor as a product of this precision has it in memory: 8 bits as such."""
+        if not precision.is_quantised or constant.dtype is precision.storage:
             return constant
         values = self.values(constant)
         assert values is not None
-        return self.added(f"{constant.source}:int8", values.astype(np.int8))
+        name = f"{constant.source}:{precision.value}"
+        return self.added(name, values.astype(precision.storage.numpy))
 
     def added(self, name: str, values: NDArray[Any]) -> View:
         """Register a constant under a name that nothing else has; return a view of all of it."""

@@ -7,6 +7,7 @@ is compressed no member can unfold to more than the file holds. Besides the memb
 
 import re
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -33,6 +34,9 @@ _NAME = re.compile(
     r"|models/[0-9a-f]{64}\.onnx"
 )
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+
+_HEADER_BYTES, _NAME_LENGTH_AT = 30, 26
+"""Of a member's header without its name and its extra fields, and where it says how long those are."""
 
 Writer = tuple[int, Callable[[BinaryIO], None]]
 """How many bytes a member has, and what writes them."""
@@ -75,7 +79,7 @@ def read_container(path: Path) -> dict[str, bytes]:
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             _check_members(path, archive.infolist())
-            found = {info.filename: archive.read(info) for info in archive.infolist()}
+            found = {info.filename: _read(stream, info) for info in archive.infolist()}
             where = differs(stream, archive)
             if where is not None:
                 raise _damaged(path, f"holds something {where} that no plan has there")
@@ -95,6 +99,18 @@ def read_container(path: Path) -> dict[str, bytes]:
         OverflowError,
     ) as error:
         raise _damaged(path, f"is no plan, or is cut off: {error}") from error
+
+
+def _read(stream: BinaryIO, info: zipfile.ZipInfo) -> bytes:
+    """A stored member; zipfile copies one of several gigabytes again for each further two that it reads."""
+    stream.seek(info.header_offset + _NAME_LENGTH_AT)
+    lengths = stream.read(4)
+    name, extra = (int.from_bytes(lengths[at : at + 2], "little") for at in (0, 2))
+    stream.seek(info.header_offset + _HEADER_BYTES + name + extra)
+    data = stream.read(info.file_size)
+    if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
+        raise zipfile.BadZipFile(f"the bytes of member {info.filename!r} are not those that it had")
+    return data
 
 
 def _check_members(path: Path, infos: list[zipfile.ZipInfo]) -> None:

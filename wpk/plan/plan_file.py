@@ -24,7 +24,7 @@ from wpk.plan.fields import decode, wrong
 from wpk.plan.plan import SCHEMA, Plan, PlanBundle
 from wpk.plan.spec_of_plan import spec_of_plan
 from wpk.plan.weights_file import (
-    array_digest,
+    array_digests,
     read_weights,
     weight_ranges,
     weights_bytes,
@@ -185,6 +185,7 @@ def _check_members(bundle: PlanBundle) -> None:
     """Every weight and kernel that the plan names is there, with its digest, and nothing else."""
     plan = bundle.plan
     _same_names("weights", set(plan.weights), set(bundle.weights))
+    digests = array_digests(bundle.weights)
     for name, weight in plan.weights.items():
         array, path = bundle.weights[name], f"plan.weights.{name}"
         if array.dtype != weight.dtype.numpy or array.shape != weight.shape:
@@ -193,7 +194,7 @@ def _check_members(bundle: PlanBundle) -> None:
                 f"stored as {array.dtype}{list(array.shape)}, claimed {weight.dtype} "
                 f"{list(weight.shape)}",
             )
-        _same(f"{path}.digest", weight.digest, array_digest(array))
+        _same(f"{path}.digest", weight.digest, digests[name])
     _same_names("kernels", set(plan.kernels), set(bundle.cubins))
     _same_names("kernels", set(plan.kernels), set(bundle.sources))
     for digest, kernel in plan.kernels.items():

@@ -177,10 +177,12 @@ def does_not_lead(field: str, shape: tuple[int, ...], leading: Extent) -> Iterat
 
 
 def no_bytes(precision: Precision, **factors: Tensor) -> Iterator[tuple[str, str]]:
-    """The contradictions of factors that lie in memory as something else than a product of bytes multiplies."""
+    """The contradictions of factors that lie in memory as something else than a quantised product multiplies."""
     for field, tensor in factors.items():
         if precision is Precision.INT8 and not tensor.dtype.is_byte:
             yield field, f"{tensor.dtype.value} in a product of bytes"
+        if precision.is_fp8 and tensor.dtype is not precision.storage:
+            yield field, f"{tensor.dtype.value} in a product of {precision.value}"
 
 
 def counted_axes(name: str, sizes: tuple[int, ...], most: int) -> dict[str, float]:

@@ -77,8 +77,8 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             return "limits of the input: a patch is multiplied as it was loaded"
         if problem.c > CHANNELS:
             return f"{problem.c} channels: a pixel of a patch has {CHANNELS}"
-        if problem.precision is Precision.INT8:
-            return "products of bytes: a patch holds floating point"
+        if problem.precision.is_quantised:
+            return f"products of {problem.precision.value}: a patch holds floating point of 16 or 32 bits"
         if problem.groups > 1:
             return f"{problem.groups} groups: a patch is that of all filters"
         if problem.transposed:

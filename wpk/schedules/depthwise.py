@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import DType
 from wpk.expression import flops
 from wpk.performance import Columns, Work
 from wpk.problems import Convolution, Tensor
@@ -68,8 +68,8 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
                 f"{problem.groups} groups of {problem.c // problem.groups} channels: "
                 "a depthwise convolution has as many groups as channels, and more than one"
             )
-        if problem.precision is Precision.INT8:
-            return "products of bytes: sums of few taps are computed in fp32"
+        if problem.precision.is_quantised:
+            return f"products of {problem.precision.value}: sums of few taps are computed in fp32"
         return why_operand_missing(problem) or Image.of(problem).why_not(problem)
 
     def packing(self, problem: Convolution, schedule: DepthwiseSchedule) -> str:

@@ -20,6 +20,7 @@ _THREADS = f"({_WARP} * warps_m * warps_n)"
 _MAX_ACCUMULATORS = 128
 _SPLIT_ACCUMULATORS = 64  # of fp32: the sums and the parts of a step take the others' place
 _SPLIT_SLOTS = 3  # of a number: a conversion, at half the rate, and a subtraction
+_UNPACK_SLOTS = 4  # of a word of four 8-bit floats: two conversions, at half the rate
 _MAX_COPIES = 16
 _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 20  # addresses and counters; read, as the next two, from ptxas reports
@@ -154,11 +155,14 @@ class MmaTiles:
     def registers(self, columns: Columns) -> Floats:
         """Count the accumulators, two sets of fragments, what the loaders hold, and the rest; or a split's sum.
 
-        Of fp32, accumulators twice, and a third set: the parts of one.
+        Of fp32, accumulators twice, and a third set: the parts of one; of 8-bit floats half as many as they unpack to.
         """
         warp_m = columns["block_m"] // columns["warps_m"]
         warp_n = columns["block_n"] // columns["warps_n"]
-        sets, sums = (3, 2) if self.is_split else (2, 1)
+        sets, sums = (
+            (3 if self.is_split or self.precision.is_fp8 else 2),
+            (2 if self.is_split else 1),
+        )
         fragments = sets * (warp_m / 4 + warp_n / 4)
         held = sum((self._held_registers(columns, loader) for loader in self.loaders()), 0.0)
         product = sums * accumulators(columns) + fragments + held + _OTHER_REGISTERS
@@ -173,7 +177,10 @@ class MmaTiles:
         return elements * loader.gathered_bytes / 4 + 8
 
     def _conversion_slots(self, columns: Columns) -> Floats | float:
-        """Splitting what a matrix load brings, and adding every mma step's sums to the others."""
+        """Splitting, or unpacking, what a matrix load brings; after a split, adding a step's sums to the others."""
+        if self.precision.is_fp8:
+            unpacked: Floats = self._loads(columns) * 4 * _UNPACK_SLOTS
+            return unpacked
         if not self.is_split:
             return 0.0
         split = self._loads(columns) * 4 * _SPLIT_SLOTS
@@ -244,6 +251,8 @@ def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
         return f"{target.name} has no asynchronous copies (sm_80 and later have)"
     if precision is Precision.INT8 and not dtype.is_byte:
         return f"an operand is {dtype.value}; products of bytes take bytes"
+    if precision.is_fp8 and dtype is not precision.storage:
+        return f"an operand is {dtype.value}; both are {precision.value}"
     if not dtype.multiplies:
         return f"an operand is {dtype.value}; products take floating point and bytes"
     return None

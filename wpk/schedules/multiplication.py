@@ -14,7 +14,7 @@ MULTIPLY_TYPES = {
 
 def multiply_type(precision: Precision, a: DType, b: DType) -> Type:
     """Return the C++ type that names the multiplication of operands that lie in memory so."""
-    if precision is Precision.INT8:
+    if precision.is_quantised:
         return Type(f"wpk::Bytes<{a.c_name}, {b.c_name}>")
     return Type(MULTIPLY_TYPES[precision])
 

@@ -24,6 +24,9 @@ CHANNELS = 4
 
 CHUNK_BYTES = 16
 
+_TURNED = 64
+"""Columns of a matrix that are turned at once: what they read of a row is whole lines of a cache."""
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -156,7 +159,9 @@ def _unpack_krsc(packed: Array, problem: Convolution, vector: int) -> Array:
 def _pack_nk(array: Array, problem: Matmul) -> Array:
     """Columns of ``b`` as rows, each padded with zeros to 16 bytes."""
     packed = np.zeros((problem.n, matrix_row(problem, array.itemsize)), array.dtype)
-    packed[:, : problem.k] = array.T
+    for start in range(0, problem.n, _TURNED):
+        columns = slice(start, start + _TURNED)
+        packed[columns, : problem.k] = array[:, columns].T
     return packed
 
 

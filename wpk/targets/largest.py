@@ -34,7 +34,9 @@ def largest_target(arch: str) -> Target:
         capability=capability,
         sm_count=_MANY,
         peak_ordinary=1.0,  # so that no product is left to the ordinary cores for being faster there
-        peak_tensor=tuple((precision, 1e15) for precision in Precision),
+        peak_tensor=tuple(
+            (precision, 1e15) for precision in Precision if precision.unit is precision
+        ),
         max_shared_block=_SHARED_BYTES,
         max_shared_sm=_SHARED_BYTES,
         max_threads_block=_THREADS,

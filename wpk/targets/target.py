@@ -58,7 +58,7 @@ class Target:
 
     def tensor_peak(self, precision: Precision) -> float | None:
         """Dense tensor-core peak at a precision, or None where the GPU has no such unit."""
-        return dict(self.peak_tensor).get(precision)
+        return dict(self.peak_tensor).get(precision.unit)
 
     @property
     def has_async_copy(self) -> bool:

@@ -156,7 +156,7 @@ def _number(
 
 
 def _peaks(path: Path, value: Any) -> tuple[tuple[Precision, float], ...]:
-    units = {p.value for p in Precision if p is not Precision.FP32}
+    units = {p.value for p in Precision if p is not Precision.FP32 and p.unit is p}
     if not isinstance(value, dict) or not set(value) <= units:
         raise _refusal(path, f"'peak_tensor' must be a table over {sorted(units)}, got {value!r}")
     checked = {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from wpk.assembly import Implementation, WeightStore, step_of
+from wpk.assembly import Implementation, PackedConstants, WeightStore, step_of
 from wpk.checks import Array, GraphReference, Reference
 from wpk.engine import random_inputs
 from wpk.lowering.model import LoweredModel
@@ -30,10 +30,15 @@ class Case:
 
     def step(self, implementation: Implementation) -> tuple[Step, Tensors]:
         """Return the operator's step by an implementation, and what it works on."""
-        program, store = self.program, WeightStore(self.program.constants)
+        program, store = self.program, WeightStore(self._constants)
         (operator,) = program.operators
         step = step_of(operator, implementation, store)
         return step, Tensors(program.values, program.buffers, store.weights, store.arrays)
+
+    @cached_property
+    def _constants(self) -> PackedConstants:
+        """What the candidates tried so far have packed."""
+        return PackedConstants(self.program.constants)
 
 
 class Cases(Mapping[Problem, Case]):

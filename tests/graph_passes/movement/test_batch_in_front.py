@@ -146,3 +146,14 @@ def test_a_stack_has_its_batch_in_front(prove):
 def test_other_joins_stay(refusals, body, output):
     read = f"{output}, float[1, n, 6] a, float[1, n, 6] b"
     assert refusals(_stack(body, read), BatchInFront()) == []
+
+
+def test_a_batch_of_one_stays_in_front(prove):
+    proof = prove(
+        f"""{H} g (float[1, 4, 5, 3] x) => (float[5, 12] y) <int64[2] flat = {{5, 12}}> {{
+        t = Transpose<perm = [2, 0, 1, 3]>(x)  y = Reshape(t, flat) }}""",
+        BatchInFront(),
+    )
+    turns = [node.attrs["perm"] for node in proof.graph.nodes if node.op == "Transpose"]
+    assert [0, 2, 1, 3] in turns
+    assert proof.ops.index("Reshape") > proof.ops.index("Transpose")

@@ -31,6 +31,35 @@ def test_a_scalar_of_more_dimensions_adds_none_to_what_has_as_many(prove):
     assert prove(text, ReshapesAround(), batches=(1, 3)).ops == ["Add", "Neg"]
 
 
+@pytest.mark.parametrize(
+    ("constant", "between", "source", "shape"),
+    [
+        ("1, 4, 1, 3, 3", "1, 4, 2, 3, 3", "4, 2, 3, 3", [4, 1, 3, 3]),
+        ("3, 1", "4, 2, 3, 3", "8, 3, 3", [1, 3, 1]),
+        ("6, 1", "6, 4", "2, 3, 4", [2, 3, 1]),
+        ("4", "6, 4", "6, 2, 2", [1, 2, 2]),
+    ],
+)
+def test_a_constant_is_regrouped(prove, constant, between, source, shape):
+    text = f"""{H} g (float[{source}] x, float[{constant}] c) => (float[{source}] y)
+    <int64[{between.count(",") + 1}] there = {{{between}}}, int64[{source.count(",") + 1}] back = {{{source}}}> {{
+    r = Reshape(x, there)  s = Add(c, r)  y = Reshape(s, back) }}"""
+    proof = prove(text, ReshapesAround(), constants="c")
+    assert proof.ops == ["Add"]
+    assert list(proof.graph.nodes[0].inputs[0].shape) == shape
+
+
+@pytest.mark.parametrize(
+    ("constant", "between", "source"),
+    [("4, 1", "2, 4, 3", "8, 3"), ("6, 1, 1", "6, 2, 2", "3, 4, 2"), ("3", "4, 3", "3, 4")],
+)
+def test_a_constant_along_a_part_of_a_dimension_stays(load, constant, between, source):
+    text = f"""{H} g (float[{source}] x, float[{constant}] c) => (float[{source}] y)
+    <int64[{between.count(",") + 1}] there = {{{between}}}, int64[{source.count(",") + 1}] back = {{{source}}}> {{
+    r = Reshape(x, there)  s = Add(c, r)  y = Reshape(s, back) }}"""
+    assert ReshapesAround()(load(text, constants="c")).rewritten == 0
+
+
 def test_a_cast_keeps_its_type(prove):
     body = "r = Reshape(x, row)  c = Cast <to = 7> (r)  y = Reshape(c, flat)"
     assert prove(_text(body, output="int64[n] y"), ReshapesAround()).ops == ["Cast"]

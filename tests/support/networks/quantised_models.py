@@ -11,6 +11,7 @@ PARAMETERS: Mapping[str, tuple[int, ...]] = {
     "v8": (24, 16, 1, 1),
     "m8": (24, 10),
     "m8u": (11, 10),
+    "u8": (24, 24, 1, 1),
 }
 """Weights of 8 bits; those ending in ``u`` are unsigned."""
 

@@ -22,6 +22,7 @@ class PrecisionFacts:
         depthwise: How many of those are depthwise, with one product for each channel and tap.
         by_library: Matrix-like operators that a library computes, with cores of its choice.
         of_bytes: How many matrix-like operators multiply integers of 8 bits.
+        of_float8: How many multiply floating point of 8 bits.
     """
 
     asked: str
@@ -32,11 +33,13 @@ class PrecisionFacts:
     depthwise: int
     by_library: tuple[str, ...]
     of_bytes: int
+    of_float8: int
 
 
 def precision_of(plan: Plan) -> PrecisionFacts:
     """Return what a plan's values and machine code use."""
     matrix = [each for each in plan.steps if each.operator.problem.matrix_precision is not None]
+    precisions = [p for s in matrix if (p := s.operator.problem.matrix_precision) is not None]
     own = [each for each in matrix if each.launches]
     ordinary = [each for each in own if not _uses_tensor_cores(plan, each)]
     types = [value.dtype for value in plan.values.values()]
@@ -51,7 +54,8 @@ def precision_of(plan: Plan) -> PrecisionFacts:
         on_ordinary_cores=tuple(each.operator.name for each in ordinary),
         depthwise=sum(each.operator.problem.family is Family.DEPTHWISE for each in ordinary),
         by_library=tuple(each.operator.name for each in matrix if not each.launches),
-        of_bytes=sum(s.operator.problem.matrix_precision is Precision.INT8 for s in matrix),
+        of_bytes=sum(each is Precision.INT8 for each in precisions),
+        of_float8=sum(each.is_fp8 for each in precisions),
     )
 
 
@@ -82,6 +86,11 @@ def precision_sentences(precision: PrecisionFacts) -> list[str]:
         sentences.append(
             f"{precision.of_bytes} of {matrix} multiply integers of 8 bits, as the model has them; their "
             "sums, in int32, are exact."
+        )
+    if precision.of_float8:
+        sentences.append(
+            f"{precision.of_float8} of {matrix} multiply floating point of 8 bits, as the model has it, unpacked "
+            "to fp16 between shared memory and the tensor cores; sums are fp32."
         )
     if precision.on_ordinary_cores:
         depthwise = f", {precision.depthwise} of them depthwise" if precision.depthwise else ""

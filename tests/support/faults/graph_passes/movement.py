@@ -45,8 +45,31 @@ _HOT = f"""{_H} g (float[6] x) => (float[6, 4] y) <float d = {{4}}, float[2] v =
     s = Mul(x, x)  y = OneHot(s, d, v) }}"""
 _EYE = f"""{_H} g (float[6, 6] x) => (float[6, 6] y, int64[1] s) {{
     e = EyeLike<k = 1>(x)  y = Mul(x, e)  s = Shape<start = 1>(x) }}"""
+_BEHIND = f"""{_H} g (float[2, 4, 4, 4] x, float[4, 4, 4] c, float[4, 4] w) => (float[2, 4, 4, 4] y) {{
+    p = MatMul(x, w)  t = Transpose<perm = [0, 3, 1, 2]>(p)  y = Mul(t, c) }}"""
+_ROLLED = f"""{_H} g (float[2, 6, 4] x) => (float[2, 6, 4] y)
+    <int64[1] none = {{0}}, int64[1] two = {{2}}, int64[1] six = {{6}}, int64[1] one = {{1}}> {{
+    s = Sigmoid(x)  a = Slice(s, two, six, one)  b = Slice(s, none, two, one)
+    r = Concat<axis = 1>(a, b)  y = Neg(r) }}"""
 
 FAULTS = (
+    BrokenPass(
+        "a map is rolled the other way",
+        "moved-rows",
+        "movement.moved_rows",
+        'editor.constant(f"{name}_rows", match.rows)',
+        'editor.constant(f"{name}_rows", np.argsort(match.rows))',
+        _ROLLED,
+    ),
+    BrokenPass(
+        "a constant is turned the way of the tensor beside it",
+        "transposes-behind",
+        "movement.transposes_behind",
+        "tensor, order = self._tensor, [int(axis) for axis in np.argsort(self._perm)]",
+        "tensor, order = self._tensor, list(self._perm)",
+        _BEHIND,
+        constants="c w",
+    ),
     BrokenPass(
         "values are gathered along the last axis",
         "ranked-values",

@@ -1,0 +1,78 @@
+"""The order in memory that an operator's body asks for of what it reads.
+
+    Conv(x)                                  x in NCHW lies best in NHWC: channels last
+    Conv(Transpose(x, (0, 3, 1, 2)))         x in NHWC lies best as it is
+    LayerNorm(Transpose(x, (0, 2, 3, 1)))    x in NCHW lies best in NHWC, where a row is in one piece
+    Relu(x), to be written channels last     x lies best like the result
+
+An order is a list: at each place in memory, slowest first, an axis of the tensor.
+"""
+
+from collections.abc import Iterator
+
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core.kinds import ANCHORS, ROWS, SPATIAL, is_elementwise
+from wpk.graph_passes.core.query import is_op, producer, rank
+from wpk.graph_passes.layout.axes import RANKS, to_last
+from wpk.graph_passes.movement.reshape_chains import permutation
+
+Order = list[int]
+
+
+def asks_for_last(function: gs.Function, index: int, *, output_is_last: bool) -> bool:
+    """Tell whether the body of ``function`` would have its input ``index`` channels last.
+
+    Args:
+        function: The operator.
+        index: Of the input.
+        output_is_last: Whether what it gives is to be channels last.
+    """
+    tensor = function.inputs[index]
+    dimensions = rank(tensor)
+    if dimensions not in RANKS:
+        return False
+    last = to_last(dimensions)
+    wanted = list(_of_anchor(function))
+    output = function.outputs[0]
+    if output_is_last and rank(output) in RANKS:
+        wanted.append((output, to_last(rank(output) or 0)))
+    return any(order == last for start in wanted for order in _orders_of(tensor, *start))
+
+
+def body_anchor(function: gs.Function) -> gs.Node | None:
+    """Return the anchor of an operator's body; None for an element-wise graph."""
+    return next((node for node in function.nodes if is_op(node, *ANCHORS)), None)
+
+
+def _of_anchor(function: gs.Function) -> Iterator[tuple[gs.Tensor, Order]]:
+    """What the anchor slides over, or takes the rows of, with the order that suits it."""
+    anchor = body_anchor(function)
+    if anchor is None:
+        return
+    data = anchor.inputs[0]
+    dimensions = rank(data)
+    if dimensions not in RANKS:
+        return
+    if is_op(anchor, *SPATIAL):
+        yield data, to_last(dimensions)
+    elif is_op(anchor, *ROWS):
+        yield data, list(range(dimensions))
+
+
+def _orders_of(tensor: gs.Tensor, start: gs.Tensor, order: Order) -> Iterator[Order]:
+    """The orders of ``tensor`` that give ``start`` its order, along each way through the body."""
+    if start is tensor:
+        yield order
+        return
+    maker = producer(start)
+    if maker is None:
+        return
+    if is_op(maker, "Transpose"):
+        perm = permutation(maker)
+        if perm is not None:
+            yield from _orders_of(tensor, maker.inputs[0], [perm[axis] for axis in order])
+    elif is_elementwise(maker) or is_op(maker, *ANCHORS):
+        for each in maker.inputs:
+            if rank(each) == len(order):
+                yield from _orders_of(tensor, each, order)

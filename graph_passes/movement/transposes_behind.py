@@ -1,0 +1,138 @@
+"""Move transposes behind the element-wise nodes that read them.
+
+    f(Transpose(x), Transpose(y), c)  ->  Transpose(f(x, y, c'))     c constant, c' in the order of x
+    f(Transpose(x), z)                ->  Transpose(f(x, Transpose(z)))     x of a product, z of a convolution
+
+Exact: f computes element by element. It then follows what computes ``x``, whose kernel can take it as
+its epilogue: ConvNeXt scales the product of its channels and adds the block's input, but behind a
+transpose to channels first. In the second form a convolution's result is turned instead, which its
+memory's order can make free, since a convolution computes in either order.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, Rule
+from wpk.graph_passes.core.exact import moved_constant
+from wpk.graph_passes.core.kinds import MATRIX, SPATIAL, is_anchor, is_elementwise
+from wpk.graph_passes.core.query import dims, is_op, made_by, producer, same_dims
+from wpk.graph_passes.movement.reshape_chains import permutation
+from wpk.graph_passes.movement.turns import Swap
+
+_LEAST_RANK = 3
+"""Of tensors: a transposed matrix is read in place by whatever multiplies it."""
+
+
+class TransposesBehind(Rule[Swap]):
+    """Let element-wise nodes compute in the order of what makes their operands."""
+
+    name = "transposes-behind"
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> Swap | None:
+        """Match where one order serves every operand, or all but some of convolutions."""
+        del graph
+        output = node.outputs[0] if is_elementwise(node) else None
+        shape = None if output is None else dims(output)
+        if output is None or shape is None or len(shape) < _LEAST_RANK:
+            return None
+        turned = [t for t in node.inputs if _is_turned(t) and same_dims(dims(t), shape)]
+        if not turned:
+            return None
+        perm = _perm(turned[0])
+        inputs = [_Operand(tensor, perm, len(shape)) for tensor in node.inputs]
+        if not all(operand.is_known for operand in inputs) or not _fits(inputs):
+            return None
+        inside = [shape[axis] for axis in np.argsort(perm)]
+        attrs = node.attrs
+
+        def make(editor: GraphEditor) -> gs.Tensor:
+            tensors = [operand.inside(editor) for operand in inputs]
+            return editor.add(node.op, tensors, like=output, shape=inside, attrs=attrs)
+
+        return Swap(output, make, perm)
+
+    def rewrite(self, editor: GraphEditor, match: Swap) -> None:
+        """Write the node, and the transpose behind it."""
+        attrs = {"perm": match.perm}
+        turned = editor.add("Transpose", [match.make(editor)], like=match.output, attrs=attrs)
+        editor.replace(match.output, turned)
+
+
+class _Operand:
+    """What a node reads, and what it reads instead before the transpose."""
+
+    def __init__(self, tensor: gs.Tensor, perm: list[int], rank: int) -> None:
+        self._tensor, self._perm, self._rank = tensor, perm, rank
+        self.is_constant = isinstance(tensor, gs.Constant) or bool(tensor.is_empty())
+        self.is_turned = _is_turned(tensor) and _perm(tensor) == perm
+        self.is_known = self.is_constant or len(dims(tensor) or []) == rank
+
+    @property
+    def source(self) -> gs.Tensor:
+        """What computes it, before the transpose."""
+        maker = producer(self._tensor)
+        return maker.inputs[0] if self.is_turned and maker is not None else self._tensor
+
+    def inside(self, editor: GraphEditor) -> gs.Tensor:
+        """The operand in the order before the transpose."""
+        tensor, order = self._tensor, [int(axis) for axis in np.argsort(self._perm)]
+        if self.is_turned:
+            return self.source
+        if isinstance(tensor, gs.Constant):
+            missing = self._rank - len(tensor.shape)
+            wide = (*(1,) * missing, *tensor.shape)
+            moved = [wide[axis] for axis in order]
+            short = moved[next((i for i, size in enumerate(moved) if size != 1), self._rank) :]
+            name = editor.new_name(f"{tensor.name}_turned")
+            return moved_constant(
+                name, tensor, lambda array: array.reshape(wide).transpose(order).reshape(short)
+            )
+        if tensor.is_empty():
+            return tensor
+        shape = dims(tensor) or []
+        attrs = {"perm": order}
+        moved_shape = [shape[axis] for axis in order]
+        return editor.add("Transpose", [tensor], like=tensor, shape=moved_shape, attrs=attrs)
+
+
+def _is_turned(tensor: gs.Tensor) -> bool:
+    """Whether a Transpose that leaves the first dimension in front makes it of an operator's result."""
+    node = made_by(tensor, "Transpose")
+    perm = permutation(node) if node is not None else None
+    if node is None or perm is None or perm[0] != 0:
+        return False
+    maker = producer(node.inputs[0])
+    return is_anchor(maker) or is_elementwise(maker)
+
+
+def _perm(tensor: gs.Tensor) -> list[int]:
+    node = producer(tensor)
+    return list(permutation(node) or []) if node is not None else []
+
+
+def _fits(inputs: Sequence[_Operand]) -> bool:
+    """Whether nothing has to be turned but what convolutions make, for the sake of products."""
+    strangers = [each for each in inputs if not each.is_turned and not each.is_constant]
+    if not strangers:
+        return True
+    own = [each.source for each in inputs if each.is_turned]
+    products = all(_anchors(tensor, MATRIX) for tensor in own)
+    return products and all(_anchors(each.source, SPATIAL) for each in strangers)
+
+
+def _anchors(tensor: gs.Tensor, ops: Sequence[str]) -> bool:
+    """Whether one of the operators makes a tensor, itself or through element-wise nodes."""
+    waiting, seen = [tensor], 0
+    while waiting and seen < _MOST_NODES:
+        maker, seen = producer(waiting.pop()), seen + 1
+        if is_op(maker, *ops):
+            return True
+        if maker is not None and is_elementwise(maker):
+            waiting.extend(maker.inputs)
+    return False
+
+
+_MOST_NODES = 32
+"""Element-wise nodes that are looked through."""

@@ -1,0 +1,59 @@
+"""What an operator would have of the order of its inputs, seen through the transposes of its body."""
+
+import onnx_graphsurgeon as gs
+import pytest
+
+from wpk.graph_passes import called
+from wpk.graph_passes.fusion.fuse_operators import FuseOperators
+from wpk.graph_passes.layout.body_orders import asks_for_last
+from wpk.graph_passes.layout.channels_last import ChannelsLast
+
+H = '<ir_version: 8, opset_import: ["" : 20]>'
+
+
+def _last_function(graph: gs.Graph) -> gs.Function:
+    FuseOperators()(graph)
+    return called(graph, graph.nodes[-1])
+
+
+@pytest.mark.parametrize(
+    ("given", "body", "asked", "as_result"),
+    [
+        ("float[2, 4, 6, 5] x", "y = Conv(x, w)", True, True),
+        ("float[2, 6, 5, 4] x", "t = Transpose<perm = [0, 3, 1, 2]>(x)  y = Conv(t, w)", False, False),
+        ("float[2, 4, 6, 5] x", "y = Exp(x)", False, True),
+        (
+            "float[2, 4, 6, 5] x",
+            "t = Transpose<perm = [0, 2, 3, 1]>(x)  y = LayerNormalization(t, s)",
+            True,
+            True,
+        ),
+        ("float[2, 6, 5, 4] x", "y = LayerNormalization(x, s)", False, True),
+    ],
+)  # fmt: skip
+def test_an_order_is_asked_for_through_transposes(load, given, body, asked, as_result):
+    text = f"{H} g ({given}, float[4, 4, 1, 1] w, float[4] s) => (float[a, b, c, d] y) {{ {body} }}"
+    function = _last_function(load(text, constants="w s"))
+    assert asks_for_last(function, 0, output_is_last=False) == asked
+    assert asks_for_last(function, 0, output_is_last=True) == as_result
+
+
+def test_rows_between_convolutions_lie_in_one_piece(load):
+    graph = load(
+        f"""{H} g (float[2, 3, 8, 8] x, float[8, 3, 1, 1] v, float[8, 1, 3, 3] w, float[8] s, float[8, 8] m)
+        => (float[2, 8, 8, 8] y) {{
+        a = Conv(x, v)  b = Conv<group = 8, pads = [1, 1, 1, 1]>(a, w)
+        t = Transpose<perm = [0, 2, 3, 1]>(b)  n = LayerNormalization(t, s)  p = MatMul(n, m)  q = Relu(p)
+        u = Transpose<perm = [0, 3, 1, 2]>(q)  r = Add(u, a)
+        y = Conv<group = 8, pads = [1, 1, 1, 1]>(r, w) }}""",
+        constants="v w s m",
+    )
+    FuseOperators()(graph)
+    ChannelsLast()(graph)
+    shapes = [list(node.outputs[0].shape) for node in graph.nodes]
+    assert all(shape[-1] == 8 and shape[1:3] == [8, 8] for shape in shapes)
+    normalised = called(graph, next(n for n in graph.nodes if n.op.startswith("layernorm")))
+    assert [node.attrs["perm"] for node in normalised.nodes if node.op == "Transpose"] == [
+        [0, 3, 1, 2],
+        [0, 2, 3, 1],
+    ]
