@@ -41,6 +41,7 @@ def build(architecture: Architecture, seed: int = 0) -> Any:
     module = architecture.build().eval()
     wake(module)
     _shift(module)
+    _calm(module)
     calibrate(module, architecture.inputs)
     return module.eval()
 
@@ -52,6 +53,16 @@ def _shift(module: Any) -> None:
     for norm in module.modules():
         if isinstance(norm, nn.BatchNorm2d) and norm.bias is not None:
             nn.init.normal_(norm.bias, _SHIFT, 0.05)
+
+
+def _calm(module: Any) -> None:
+    """Let attention without a scale of its own see scores near 1: T5's weights make up for that, once trained."""
+    import torch
+
+    with torch.no_grad():
+        for part in module.modules():
+            if type(part).__name__ == "T5Attention":
+                part.q.weight.mul_(part.key_value_proj_dim**-0.5)
 
 
 def exported_module(architecture: Architecture, path: Path) -> Any:
