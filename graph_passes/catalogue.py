@@ -65,6 +65,7 @@ from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
+from wpk.graph_passes.movement.places_first import PlacesFirst
 from wpk.graph_passes.movement.range_gather import RangeGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
@@ -166,6 +167,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RankedValues(),
         WholeIndices(),
         MovedRows(),
+        PlacesFirst(),
         TileViews(),
         TriangleMask(),
         CertainMasks(),

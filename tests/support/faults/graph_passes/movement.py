@@ -53,8 +53,19 @@ _ROLLED = f"""{_H} g (float[2, 6, 4] x) => (float[2, 6, 4] y)
     r = Concat<axis = 1>(a, b)  y = Neg(r) }}"""
 _FLAT = f"""{_H} g (float[2, 3, 6] x, float[6, 6] w, float[6] s) => (float[6, 6] y) <int64[2] flat = {{6, 6}}> {{
     p = MatMul(x, w)  r = Reshape(p, flat)  y = Sub(s, r) }}"""
+_PLACES = f"""{_H} g (float[2, 4, 2, 2] x, float[4, 4, 1, 1] w) => (float[2, 2, 2, 4] y) <int64[4] to = {{2, 2, 2, 4}}> {{
+    c = Conv(x, w)  r = Reshape(c, to)  y = Neg(r) }}"""
 
 FAULTS = (
+    BrokenPass(
+        "channels take the place of heads",
+        "places-first",
+        "movement.places_first",
+        "back = _TO_LAST if match.merges else _TO_FIRST",
+        "back = [0, 3, 2, 1]",
+        _PLACES,
+        constants="w",
+    ),
     BrokenPass(
         "the constant is read first",
         "rows-before-reshapes",
