@@ -26,7 +26,7 @@ _QKV = f"""{_H} g (float[2, 5, 8] x, float[8, 24] w) => (float[2, 5, 8] y)
     n = Transpose<perm = [0, 2, 1, 3]>(m)  y = Reshape(n, back) }}"""
 _GATHERED = "a = Gather<axis = 1>(t, q)  b = Gather<axis = 1>(t, k)  c = Gather<axis = 1>(t, v)"
 _SPLIT = """a5, b5, c5 = Split<axis = 1>(t, ones)
-    a = Squeeze(a5, first)  b = Squeeze(b5, first)  c = Squeeze(c5, first)"""
+    a = Squeeze(a5, first)  b = Squeeze(b5, first)  d = Squeeze(c5, first)  c = Relu(d)"""
 _GROUPED = f"""{_H} g (float[2, 4, 5, 8] q, float[2, 2, 7, 8] k, float[2, 2, 7, 4] v,
     float[4, 1, 1] slopes) => (float[2, 4, 5, 4] y) <int64[1] two = {{2}},
     int64[5] wide = {{1, 2, 2, 1, 1}}, int64[4] keys = {{2, 4, 7, 8}}, int64[4] values = {{2, 4, 7, 4}}> {{
