@@ -20,6 +20,7 @@ from wpk.graph_passes.clean.function_bodies import FunctionBodies
 from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
+from wpk.graph_passes.clean.long_rows import LongRows
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.clean.nan_guard import NanGuard
 from wpk.graph_passes.clean.plain_forms import PlainForms
@@ -50,8 +51,10 @@ from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.repeated_constants import RepeatedConstants
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
+from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
 from wpk.graph_passes.fusion.hoist import HoistOverViews
 from wpk.graph_passes.fusion.split import SplitBeforeViews
+from wpk.graph_passes.fusion.views_before_casts import ViewsBeforeCasts
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.batch_picks import BatchPicks
@@ -62,10 +65,13 @@ from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
+from wpk.graph_passes.movement.places_first import PlacesFirst
+from wpk.graph_passes.movement.range_gather import RangeGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 from wpk.graph_passes.movement.reshapes_around import ReshapesAround
+from wpk.graph_passes.movement.rows_before_reshapes import RowsBeforeReshapes
 from wpk.graph_passes.movement.spread_rows import SpreadRows
 from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.transpose_parts import TransposeParts
@@ -78,11 +84,14 @@ from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
+from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
 from wpk.graph_passes.recognise.global_pooling import GlobalPooling
 from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
 from wpk.graph_passes.recognise.layer_norm import RecognizeLayerNorm
 from wpk.graph_passes.recognise.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
+from wpk.graph_passes.recognise.rms_norm import RecognizeRmsNorm
+from wpk.graph_passes.recognise.rotary import RotaryHalves
 from wpk.graph_passes.recognise.sigmoid import RecognizeSigmoid
 from wpk.graph_passes.recognise.softmax import RecognizeSoftmax
 from wpk.graph_passes.recurrent.batch_first import RecurrentBatchFirst
@@ -105,11 +114,12 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
             PoolBehindProduct(),
             JoinSiblings(precision.storage),
             ClampBeforeProduct(precision),
+            LongRows(),
         ],
         [SetPrecision(precision)],
         [RecurrentOperators()],
         [SpreadRows()],
-        [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
+        [SplitBeforeViews(), HoistOverViews(), ViewsBeforeCasts(), FuseOperators()],
         [ChannelsLast()],
         [TransposeParts()],
     ]
@@ -150,12 +160,14 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         IdentityElimination(),
         CastChains(),
         IdentityGather(),
+        RangeGather(),
         FreeRows(),
         GridGather(),
         BatchPicks(),
         RankedValues(),
         WholeIndices(),
         MovedRows(),
+        PlacesFirst(),
         TileViews(),
         TriangleMask(),
         CertainMasks(),
@@ -165,18 +177,23 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         CommonSubexpressions(),
         RecognizeGelu(),
         RecognizeLayerNorm(),
+        RecognizeRmsNorm(),
+        RotaryHalves(),
         RecognizeHardSwish(),
         RecognizeSigmoid(),
         RecognizeSoftmax(),
         NanGuard(storage),
+        GroupedHeads(),
         GlobalPooling(),
         FoldBatchNormAfter(),
         FoldBatchNormBefore(),
         BatchNormToAffine(),
         PadIntoWindow(),
+        SummedConvolutions(),
         ScaleIntoProjection(),
         ScaleBehindProduct(),
         TurnedSplits(),
+        RowsBeforeReshapes(),
         TransposesBehind(),
         BatchInFront(),  # after the scales, which a transpose would part from their products
         ScaleThroughBias(),

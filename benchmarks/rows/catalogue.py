@@ -24,6 +24,7 @@ from rows import (
     tensorrt,
     tuning,
     verified,
+    zoo,
 )
 from rows.base import Row
 
@@ -47,6 +48,7 @@ MODULES = (
     floor,
     roofline,
     verified,
+    zoo,
     share,
     bounds,
 )

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from rows.base import Context, Outcome, Row
 from rows.goals import Goal, as_figures
 from rows.networks import BATCHES, OURS
-from rows.torch_baselines import MODES, USUAL, be_strict, in_float64, keep_compiled
+from rows.torch_baselines import USUAL, be_strict, compiled, in_float64, keep_compiled
 from rows.tuned import Case
 from wpk.checks.model_check import OutputDistance, output_error
 from wpk.dtypes import Precision
@@ -60,7 +60,7 @@ def _measure(case: Case, context: Context) -> Outcome:
     be_strict()
     outputs = {way: _by_torch(module, inputs, way) for way in USUAL}
     outputs[OURS] = _by_plan(plan, network.input, inputs)
-    right = np.concatenate([in_float64(module, each, "cuda") for each in inputs])
+    right = np.concatenate([in_float64(module, [each], "cuda")[0] for each in inputs])
     return judge({name: output_error(output, right) for name, output in outputs.items()})
 
 
@@ -89,10 +89,7 @@ def _by_plan(plan: Path, name: str, inputs: Sequence[Any]) -> NDArray[Any]:
 def _by_torch(module: Any, inputs: Sequence[Any], way: str) -> NDArray[Any]:
     import torch
 
-    call, mode = copy.deepcopy(module).to("cuda", memory_format=torch.channels_last), MODES[way]
-    if mode is not None:
-        torch._dynamo.reset()
-        call = torch.compile(call, mode=mode, dynamic=False)
+    call = compiled(copy.deepcopy(module).to("cuda", memory_format=torch.channels_last), way)
     with torch.no_grad():
         placed = (x.to("cuda", memory_format=torch.channels_last) for x in inputs)
         return np.concatenate([call(each).float().cpu().numpy() for each in placed])

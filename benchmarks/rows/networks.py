@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from export import NETWORKS, draw, exported_module
+from export import NETWORKS
+from numpy.typing import NDArray
 
 from rows.base import Context, Outcome, Row, RowError, microseconds
 from rows.goals import Goal, as_figures
@@ -54,9 +55,6 @@ AUTOTUNED_CASES = tuple(Case(name, Precision.FP16, 1) for name in ("resnet50", "
 """What is also compared with max-autotune, in rows of its own."""
 
 _RESNETS = ("resnet18", "resnet50")
-_SEED = 1000
-"""Of the inputs: none that calibration or the exporter's comparison saw."""
-
 WHAT = "speedup over the best of PyTorch"
 
 Samples = Mapping[str, Sequence[float]]
@@ -93,7 +91,7 @@ def rows() -> list[Row]:
 
 
 def _row(kind: str, case: Case, ways: Sequence[str], claim: str) -> Row:
-    measure = partial(measure_tuned, case, partial(_measure, case, ways))
+    measure = partial(measure_tuned, case, partial(measure_beside, case, ways, goal_of(case)))
     return Row(f"{kind}.{case}", claim, measure, goals=(goal_of(case),))
 
 
@@ -106,50 +104,79 @@ def goal_of(case: Case) -> Goal:
     return Goal(WHAT, 3.0 if case.network in _RESNETS else 1.5)
 
 
-def _measure(case: Case, ways: Sequence[str], plan: Path, context: Context) -> Outcome:
+def measure_beside(
+    case: Case, ways: Sequence[str], goal: Goal, plan: Path, context: Context
+) -> Outcome:
+    """A plan's engine beside the module that its file was exported from.
+
+    Args:
+        case: Of the plan.
+        ways: To run the module, of `rows.torch_baselines.MODES`.
+        goal: Of the speedup over the best of them.
+        plan: The file.
+        context: Of the row.
+
+    Raises:
+        RowError: PyTorch gives values that are no numbers.
+    """
     os.environ.update(keep_compiled(context.store / "torch"))
-    module = exported_module(case.network, context.exported(case.network))
-    inputs = draw(NETWORKS[case.network], case.batch, _SEED)
+    subject = case.subject(context)
+    module, inputs = subject.module, list(subject.inputs.values())
     right = in_float64(module, inputs, "cuda")
     be_strict()
+    outputs: dict[str, Sequence[NDArray[Any]]] = {}
     with open_gpu() as device:
         graphs = {way: TorchGraph(module, inputs, way, case, device.stream) for way in ways}
-        outputs = {way: graph.output() for way, graph in graphs.items()}
-        for way, output in outputs.items():
-            if not np.isfinite(output).all():
+        for way, graph in graphs.items():
+            outputs[way] = graph.outputs()
+            if not all(np.isfinite(each).all() for each in outputs[way]):
                 raise RowError(f"{way} gives values that are no numbers: nothing to compare with")
         samples: dict[str, tuple[float, ...]] = dict.fromkeys((OURS, *graphs), ())
-        given = {NETWORKS[case.network].input: inputs.numpy()}
+        given = {name: each.numpy() for name, each in subject.inputs.items()}
         for _ in range(ROUNDS):
             with Engine(read_plan(plan), device) as engine:
-                (outputs[OURS],) = engine.run(given).values()
+                outputs[OURS] = tuple(engine.run(given).values())
                 starts: dict[str, Replay] = {OURS: engine.bind().replay, **graphs}
                 for name, timing in time_starts(device, starts).items():
                     samples[name] += timing.seconds
-    errors = {name: output_error(output, right) for name, output in outputs.items()}
-    return judge(case, samples, errors)
+    errors = {name: largest_error(found, right) for name, found in outputs.items()}
+    return judge(case.precision, goal, samples, errors)
 
 
-def judge(case: Case, samples: Samples, errors: Mapping[str, OutputDistance]) -> Outcome:
+def largest_error(
+    outputs: Sequence[NDArray[Any]], right: Sequence[NDArray[np.float64]]
+) -> OutputDistance:
+    """Of several outputs, the largest median and the largest error of an element."""
+    errors = [output_error(*each) for each in zip(outputs, right, strict=True)]
+    return OutputDistance(max(e.median for e in errors), max(e.worst for e in errors))
+
+
+def judge(
+    precision: Precision, asked: Goal, samples: Samples, errors: Mapping[str, OutputDistance]
+) -> Outcome:
     """Whether the engine is as fast as its goal asks, and as right as the baselines are.
 
     Args:
-        case: What was measured.
+        precision: Of both.
+        asked: Of the speedup over the best baseline.
         samples: Seconds of one inference, of `OURS` and of every baseline.
         errors: Of each, beside the module in float64.
     """
     times = {name: Median.of(seconds) for name, seconds in samples.items()}
     best = min(times.keys() - {OURS}, key=lambda name: times[name].median_seconds)
-    goal = goal_of(case).judged_ratio(times[OURS].speedup_over(times[best]))
+    speedup = times[OURS].speedup_over(times[best])
+    goal = asked.judged_ratio(speedup)
     theirs = [error for name, error in errors.items() if name != OURS]
     rounding = OutputDistance(max(e.median for e in theirs), max(e.worst for e in theirs))
-    limit = LIMITS[case.precision].widened(rounding, BASELINE_FACTOR)
+    limit = LIMITS[precision].widened(rounding, BASELINE_FACTOR)
     right = errors[OURS].median <= limit.median and errors[OURS].worst <= limit.worst
     told = ", ".join(f"{name} {microseconds(t.median_seconds)}" for name, t in times.items())
     wrong = "" if right else f"; WRONG: errors of {errors[OURS].worst:.1e}"
     figures: dict[str, Any] = {
         "times": {n: asdict(t) | {"samples": len(samples[n])} for n, t in times.items()},
         "best_baseline": best,
+        "speedup": asdict(speedup),
+        "right": right,
         "errors": {name: asdict(error) for name, error in errors.items()},
         "allowed_error": asdict(limit),
     }

@@ -1,13 +1,14 @@
 """What a user of PyTorch would run: the module in channels last, eager and compiled, as CUDA graphs.
 
 cuDNN is autotuned (``cudnn.benchmark``), fp32 is strict (no tf32), the weights have the precision asked
-for, and the input lies in channels last already: what reaches the clock is the network alone.
+for, and images lie in channels last already: what reaches the clock is the network alone. What compiles
+may freeze the weights, as an engine does: normalisations are folded, and weights laid out once.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ EAGER = "channels last"
 
 MODES: Mapping[str, str | None] = {
     EAGER: None,
-    "torch.compile": "default",
-    "max-autotune": "max-autotune-no-cudagraphs",
+    "torch.compile, frozen": "default",
+    "max-autotune, frozen": "max-autotune-no-cudagraphs",
 }
 """Ways to run a module, with their mode of ``torch.compile``: all are captured the same way."""
 
@@ -42,20 +43,39 @@ def be_strict() -> None:
     torch.backends.cudnn.benchmark = True
 
 
-def in_float64(module: Any, inputs: Any, device: str) -> NDArray[np.float64]:
-    """What is right: the module's output, computed in float64."""
+def in_float64(module: Any, inputs: Sequence[Any], device: str) -> tuple[NDArray[np.float64], ...]:
+    """What is right: the module's outputs, computed in float64."""
     import torch
 
+    placed = [_placed(each, device, torch.float64) for each in inputs]
     with torch.no_grad():
-        result = copy.deepcopy(module).to(device).double()(_placed(inputs, device, torch.float64))
-    array: NDArray[np.float64] = result.cpu().numpy()
-    return array
+        found = _several(copy.deepcopy(module).to(device).double()(*placed))
+    return tuple(each.cpu().numpy() for each in found)
+
+
+def compiled(module: Any, way: str) -> Callable[..., Any]:
+    """The module as one of `MODES` runs it; what compiles freezes its weights at the first call."""
+    import torch
+
+    mode = MODES[way]
+    if mode is None:
+        return lambda *inputs: module(*inputs)
+    torch._dynamo.reset()
+    function = torch.compile(module, mode=mode, dynamic=False)
+
+    def call(*inputs: Any) -> Any:
+        with torch._inductor.config.patch(freezing=True):
+            return function(*inputs)
+
+    return call
 
 
 class TorchGraph:
-    """A module with its input, captured in a CUDA graph that is started on a given stream."""
+    """A module with its inputs, captured in a CUDA graph that is started on a given stream."""
 
-    def __init__(self, module: Any, inputs: Any, way: str, case: Case, stream: int) -> None:
+    def __init__(
+        self, module: Any, inputs: Sequence[Any], way: str, case: Case, stream: int
+    ) -> None:
         """Warm up and capture.
 
         Args:
@@ -70,22 +90,19 @@ class TorchGraph:
         dtype = {Precision.FP32: torch.float32, Precision.FP16: torch.float16}[case.precision]
         ours = copy.deepcopy(module).to("cuda", dtype, memory_format=torch.channels_last)
         self._module = ours  # whose weights a graph reads, and does not keep
-        call, mode = ours, MODES[way]
-        if mode is not None:
-            torch._dynamo.reset()
-            call = torch.compile(ours, mode=mode, dynamic=False)
-        self._input = _placed(inputs, "cuda", dtype)
+        self._call = compiled(ours, way)  # as it is with those that were frozen
+        self._inputs = [_placed(each, "cuda", dtype) for each in inputs]
         self._stream = torch.cuda.ExternalStream(stream)
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.no_grad(), torch.cuda.stream(side):
             for _ in range(WARM_UPS):
-                call(self._input)
+                self._call(*self._inputs)
         torch.cuda.current_stream().wait_stream(side)
         torch.cuda.synchronize()
         self._graph = torch.cuda.CUDAGraph()
         with torch.no_grad(), torch.cuda.graph(self._graph):
-            self._output = call(self._input)
+            self._outputs = _several(self._call(*self._inputs))
 
     def replay(self) -> None:
         """Start it once."""
@@ -94,14 +111,13 @@ class TorchGraph:
         with torch.cuda.stream(self._stream):
             self._graph.replay()
 
-    def output(self) -> NDArray[np.float32]:
+    def outputs(self) -> tuple[NDArray[np.float32], ...]:
         """What it gives."""
         import torch
 
         self.replay()
         torch.cuda.synchronize()
-        array: NDArray[np.float32] = self._output.float().cpu().numpy()
-        return array
+        return tuple(each.float().cpu().numpy() for each in self._outputs)
 
 
 def keep_compiled(folder: Path) -> dict[str, str]:
@@ -109,10 +125,17 @@ def keep_compiled(folder: Path) -> dict[str, str]:
     return {"TORCHINDUCTOR_CACHE_DIR": str(folder)}
 
 
-def _placed(inputs: Any, device: str, dtype: Any) -> Any:
-    """The inputs on a device: images as the type says and in channels last, tokens as they are."""
+def _several(outputs: Any) -> tuple[Any, ...]:
+    """The outputs of a module that gives one tensor, or a tuple of them."""
+    return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
+
+
+def _placed(given: Any, device: str, dtype: Any) -> Any:
+    """An input on a device: numbers as the type says, images in channels last, tokens as they are."""
     import torch
 
-    if not inputs.is_floating_point():
-        return inputs.to(device)
-    return inputs.to(device, dtype).contiguous(memory_format=torch.channels_last)
+    if not given.is_floating_point():
+        return given.to(device)
+    image = given.dim() == 4
+    layout = torch.channels_last if image else torch.contiguous_format
+    return given.to(device, dtype).contiguous(memory_format=layout)

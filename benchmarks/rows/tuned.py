@@ -5,21 +5,43 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from export import NETWORKS
+from export import NETWORKS, draw, exported_module
 
 import wpk.graph_passes
 import wpk.search
-from rows.base import Context, Outcome
+from rows.base import Context, Outcome, RowError
+from rows.plan_operators import plan_figures
 from rows.plan_share import share_of, tuned_figures
 from wpk.dtypes import Precision
 from wpk.plan.plan_file import read_plan
 
 _SOURCES = ("*.py", "*.cuh")
+
+INPUT_SEED = 1000
+"""Of the inputs: none that calibration or the exporter's comparison saw."""
+
+
+class RefusedError(RowError):
+    """wpk makes no plan of a network that was exported."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A module, and what it is run on.
+
+    Attributes:
+        module: Of torch, in fp32 on the CPU, ready for inference.
+        inputs: Tensors on the CPU by name, in the order in which the module takes them.
+    """
+
+    module: Any
+    inputs: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -40,6 +62,24 @@ class Case:
         """``resnet50.fp16.b1``, as rows are called."""
         return f"{self.network}.{self.precision}.b{self.batch}"
 
+    def model(self, context: Context) -> Path:
+        """The network's file, exported where that has not been done."""
+        return context.exported(self.network)
+
+    def subject(self, context: Context) -> Subject:
+        """The module that the file was exported from, and inputs of this batch."""
+        network = NETWORKS[self.network]
+        module = exported_module(self.network, self.model(context))
+        return Subject(module, {network.input: draw(network, self.batch, INPUT_SEED)})
+
+    def shape_options(self) -> list[str]:
+        """What ``wpk optimize`` is told of sizes that the file leaves free."""
+        return ["--shapes", NETWORKS[self.network].shapes(self.batch)]
+
+    def cache(self, context: Context) -> Path:
+        """Folder of the trials that are known, and where new ones are kept."""
+        return context.store
+
 
 def plans_folder(context: Context) -> Path:
     """Where plans of these sources, tuned at this effort and budget, are kept."""
@@ -53,16 +93,18 @@ def tuned_plan(case: Case, context: Context) -> Path:
     Trials of all rows lie in one store, so what one tuning measured is nothing new to the next.
 
     Raises:
-        RowError: `wpk optimize` fails, or does not finish in time.
+        RefusedError: `wpk optimize` fails, or does not finish in time.
     """
     kept = plans_folder(context) / f"{case}.plan"
     if kept.is_file():
         return kept
-    model, fresh = context.exported(case.network), context.folder / "measured.plan"
+    model, fresh = case.model(context), context.folder / "measured.plan"
     what = ["optimize", model, "-o", fresh, "--precision", case.precision]
-    shapes = ["--shapes", NETWORKS[case.network].shapes(case.batch)]
-    how = ["--effort", context.effort, "--budget", context.budget, "--cache", context.store]
-    context.wpk(*what, *shapes, *how)
+    searched = ["--effort", context.effort, "--budget", context.budget]
+    try:
+        context.wpk(*what, *case.shape_options(), *searched, "--cache", case.cache(context))
+    except RowError as error:
+        raise RefusedError(str(error)) from error
     kept.parent.mkdir(parents=True, exist_ok=True)
     os.replace(fresh, kept)
     return kept
@@ -73,8 +115,8 @@ def measure_tuned(
 ) -> Outcome:
     """What is measured of a case's plan.
 
-    The figures hold the plan's share of generated kernels too, and what the plan took: next to nothing
-    where another row has tuned the case.
+    The figures hold the plan's share of generated kernels too, where its time goes, and what the plan took:
+    next to nothing where another row has tuned the case.
 
     Raises:
         RowError: The case cannot be tuned, or its plan not measured.
@@ -83,8 +125,9 @@ def measure_tuned(
     plan = tuned_plan(case, context)
     tuning = {"tuning_seconds": time.perf_counter() - begun}
     outcome = measure(plan, context)
-    share = share_of(read_plan(plan).plan.steps)
-    return replace(outcome, figures=outcome.figures | tuning | tuned_figures(str(case), share))
+    written = read_plan(plan).plan
+    told = tuned_figures(str(case), share_of(written.steps)) | plan_figures(written)
+    return replace(outcome, figures=outcome.figures | tuning | told)
 
 
 @lru_cache(maxsize=1)

@@ -10,7 +10,8 @@ attributes and inputs whose defaults mean the old behaviour, which is checked ag
     BatchNormalization (14)             outputs of the training form  ->  gone
 
 Opset 20 is the first with Gelu; LayerNormalization (17) and HardSwish (14) are older. Recognition
-of those forms builds on this pass instead of inventing functions of its own.
+of those forms builds on this pass instead of inventing functions of its own. A graph in which there is
+an RMSNormalization is raised to 23, its first opset.
 """
 
 from collections.abc import Callable
@@ -54,13 +55,7 @@ class ModernForms(GraphPass):
         result = PassResult()
         if graph.opset >= self.opset:
             return result
-        for node in graph.nodes:
-            reason = _why_not(graph, node, self.opset)
-            if reason is not None:
-                result.refuse(node, reason)
-        for function in graph.functions:
-            reason = f"local function '{function.name}' would need the new forms too"
-            result.refusals.append(Refusal(function.name, reason))
+        result.refusals.extend(self.refusals(graph))
         if result.refusals:
             return result
         editor = GraphEditor(graph)
@@ -72,6 +67,17 @@ class ModernForms(GraphPass):
         _set_opset(graph, self.opset)
         result.rewritten += 1
         return result
+
+    def refusals(self, graph: gs.Graph) -> list[Refusal]:
+        """Say what keeps the graph from being raised; nothing where it is raised, or is there already."""
+        if graph.opset >= self.opset:
+            return []
+        reasons = ((node, _why_not(graph, node, self.opset)) for node in graph.nodes)
+        found = [Refusal(node.name, reason) for node, reason in reasons if reason is not None]
+        for function in graph.functions:
+            reason = f"local function '{function.name}' would need the new forms too"
+            found.append(Refusal(function.name, reason))
+        return found
 
 
 def _set_opset(graph: gs.Graph, opset: int) -> None:

@@ -1,7 +1,7 @@
 """Move scalar factors to where they cost nothing: into weights, or behind a matrix product.
 
     T(L(x)) * s              ->  T(L(x) * s)             T: reshapes and transposes; then W * s
-    MatMul(a * s, b * t)     ->  MatMul(a, b) * (s t)
+    MatMul(a * s, T(b * t))  ->  MatMul(a, T(b)) * (s t)
 
 Attention scales queries and keys by d^(-1/4) each, or their product by d^(-1/2), behind the reshapes
 into heads. The first form ends in the weights of the projections (`constants_into_weights`), the
@@ -24,7 +24,6 @@ from wpk.graph_passes.core.query import (
     split_constant,
     why_any_shared,
     why_not_replace,
-    why_shared,
 )
 from wpk.graph_passes.fold.linear_operator import LINEAR_OPS
 from wpk.graph_passes.movement.views import views_before
@@ -86,27 +85,40 @@ class ScaleBehindProduct(GraphPass):
         for product in live_nodes(graph, "MatMul"):
             if any(isinstance(tensor, gs.Constant) for tensor in product.inputs):
                 continue
-            factor = 1.0
+            factor, moved = 1.0, False
             inputs = list(product.inputs)
             for index, operand in enumerate(inputs):
-                node = made_by(operand, "Mul", "Div")
+                chain = views_before(operand)
+                scaled = chain[0].inputs[0] if chain else operand
+                node = made_by(scaled, "Mul", "Div")
                 found = scalar_factor(node) if node is not None else None
                 if node is None or found is None:
                     continue
-                reason = why_shared(graph, operand)
+                reason = why_any_shared(graph, [scaled, *(view.outputs[0] for view in chain)])
                 if reason is not None:
                     result.refuse(node, reason)
                     continue
-                inputs[index] = found[0]
+                if chain:
+                    _read_unscaled(editor, chain, found[0])
+                else:
+                    inputs[index] = found[0]
                 factor *= found[1]
-            if all(new is old for new, old in zip(inputs, product.inputs, strict=True)):
+                moved = True
+            if not moved:
                 continue
             output = product.outputs[0]
             plain = editor.add("MatMul", inputs, like=output)
-            scaled = editor.add("Mul", [plain, _constant(editor, product, factor)], like=output)
-            editor.replace(output, scaled)
+            times = editor.add("Mul", [plain, _constant(editor, product, factor)], like=output)
+            editor.replace(output, times)
             result.rewritten += 1
         return result
+
+
+def _read_unscaled(editor: GraphEditor, chain: list[gs.Node], source: gs.Tensor) -> None:
+    """Let views read what a factor was applied to; what they make is renamed."""
+    chain[0].inputs = [source, *list(chain[0].inputs)[1:]]
+    for view in chain:
+        editor.rename(view.outputs[0], f"{view.outputs[0].name}_unscaled")
 
 
 def scalar_factor(node: gs.Node) -> tuple[gs.Tensor, float] | None:

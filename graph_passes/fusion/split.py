@@ -4,21 +4,26 @@
     Split(Transpose(Reshape(x)))      ->  Transpose(Reshape(Slice(x))), ...
 
 Exporters compute query, key and value as one product, transpose the whole and then take it apart.
-When the part is a range of one dimension of ``x``, the slice is a view of memory, and the views
-after it go into the operators that read them: no transpose is left.
+When the part is a range of one dimension of ``x``, or of a factor of one, which a Reshape before the
+slice then makes a dimension, the slice is a view of memory, and the views after it go into the operators
+that read them: no transpose is left.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.kinds import VIEWS, is_anchor, is_elementwise
-from wpk.graph_passes.core.query import dims, given, integers, is_op, rank
+from wpk.graph_passes.core.query import Dims, dims, given, integers, is_op, rank
+from wpk.graph_passes.movement.reshape_target import reshape_target
 from wpk.graph_passes.movement.shortest_views import Step, emit, shortest
 from wpk.graph_passes.movement.views import Factor, Views, trace, views_before
+
+_ALIGNED = 8
+"""Elements of 16 bits, the narrowest that are computed with, that the widest access moves."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +42,15 @@ class _Parts:
 
     Attributes:
         source: What the views start from.
+        target: The Reshape that makes the factor the outermost of a dimension; None where it is.
+        shape: The source's, behind the Reshape.
         factor: The dimension, as far as the views leave it together.
         steps: For each part the views behind its slice.
     """
 
     source: gs.Tensor
+    target: list[int] | None
+    shape: Dims
     factor: Factor
     steps: list[tuple[_Part, list[Step]]]
 
@@ -62,17 +71,31 @@ class SplitBeforeViews(Rule[_Parts]):
 
     def rewrite(self, editor: GraphEditor, match: _Parts) -> None:
         """Slice the source for each part, and view the slice."""
+        source = match.source
+        if match.target is not None:
+            name = f"{source.name}_apart"
+            sizes = editor.constant(f"{name}_shape", np.array(match.target, np.int64))
+            source = editor.add(
+                "Reshape", [source, sizes], like=source, shape=match.shape, name=name
+            )
         for part, steps in match.steps:
-            slice_of_source = _slice(editor, match.source, match.factor, part)
+            slice_of_source = _slice(editor, source, match.factor, part)
             emit(editor, slice_of_source, part.output, steps)
 
 
 def _ranges(node: gs.Node, source: gs.Tensor, views: Views) -> _Parts | Refusal:
     """Read the parts that a node takes as ranges of a dimension of ``source``."""
     axis = int(node.attrs.get("axis", 0)) % len(views.target)
+    target = None
+    if len(views.groups[axis]) == 1 and not _is_outermost(views.groups[axis][0], views):
+        views = _apart(views, views.groups[axis][0])
+        target = reshape_target(dims(source), list(views.source))
     group = views.groups[axis]
     if len(group) != 1 or not _is_outermost(group[0], views):
         return Refusal(node.name, f"axis {axis} is no range of one dimension of '{source.name}'")
+    if target is None and len(views.source) != len(dims(source) or []):
+        reason = f"no constant target takes '{source.name}' apart for every batch"
+        return Refusal(node.name, reason)
     parts = list(_parts(node, views.target[axis]))
     if not parts:
         return Refusal(node.name, f"the parts that {node.op} takes are not constant")
@@ -87,7 +110,30 @@ def _ranges(node: gs.Node, source: gs.Tensor, views: Views) -> _Parts | Refusal:
             reason = f"no constant target reshapes to {dims(part.output)} for every batch"
             return Refusal(node.name, reason)
         found.append((part, steps))
-    return _Parts(source, group[0], found)
+    return _Parts(source, target, list(views.source), group[0], found)
+
+
+def _apart(views: Views, factor: Factor) -> Views:
+    """Describe the same views of the source with ``factor`` the outermost of a dimension.
+
+    Only where sizes are known, and where every part begins at an aligned address: others would be copied.
+    """
+    whole = views.source[factor.axis]
+    if not isinstance(whole, int) or not isinstance(factor.size, int) or factor.step % _ALIGNED:
+        return views
+    inside = factor.size * factor.step
+
+    def moved(other: Factor) -> Factor:
+        if other.axis < factor.axis:
+            return other
+        if other.axis == factor.axis and other.step >= inside:
+            return replace(other, step=other.step // inside)
+        return replace(other, axis=other.axis + 1)
+
+    front, back = views.source[: factor.axis], views.source[factor.axis + 1 :]
+    source = (*front, whole // inside, inside, *back)
+    groups = tuple(tuple(moved(each) for each in group) for group in views.groups)
+    return Views(source, views.target, groups)
 
 
 def _reader_by_copy(tensor: gs.Tensor) -> gs.Node | None:

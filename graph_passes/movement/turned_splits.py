@@ -1,9 +1,10 @@
-"""Divide before a Transpose that takes the first dimension away, rather than behind it.
+"""Divide before a Transpose rather than behind it.
 
     Split(Transpose(x))  ->  Transpose of each part of Split(x)
 
-As `batch_in_front` does with what has one output. Vision transformers divide queries, keys and values so:
-they are put in front, then parted; kernels need the batch there.
+Where the Transpose takes the first dimension away, as `batch_in_front` does with what has one output: vision
+transformers put queries, keys and values in front, then part them, and kernels need the batch there. Where it
+leaves that in place, if all parts are factors of products, which read them in place.
 """
 
 from typing import NamedTuple
@@ -11,7 +12,9 @@ from typing import NamedTuple
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Rule
-from wpk.graph_passes.core.query import dims
+from wpk.graph_passes.core.kinds import MATRIX, VIEWS
+from wpk.graph_passes.core.query import dims, is_op, made_by
+from wpk.graph_passes.movement.reshape_chains import permutation
 from wpk.graph_passes.movement.turns import Turn, turn_of
 
 
@@ -31,7 +34,7 @@ class TurnedSplits(Rule[_Parting]):
     def match(self, graph: gs.Graph, node: gs.Node) -> _Parting | None:
         """Match a Split along another dimension than the first of what is turned."""
         del graph
-        turn = turn_of(node.inputs[0])
+        turn = turn_of(node.inputs[0]) or _turn_of_factors(node)
         known = all(dims(output) is not None for output in node.outputs if not output.is_empty())
         if turn is None or not known or turn.perm[_axis(node, turn)] == 0:
             return None
@@ -50,6 +53,25 @@ class TurnedSplits(Rule[_Parting]):
                 continue
             turned = editor.add("Transpose", [part], like=output, attrs={"perm": turn.perm})
             editor.replace(output, turned)
+
+
+def _turn_of_factors(node: gs.Node) -> Turn | None:
+    """The Transpose in front of a Split whose parts are all multiplied."""
+    transpose = made_by(node.inputs[0], "Transpose")
+    perm = permutation(transpose) if transpose is not None else None
+    if transpose is None or perm is None or dims(transpose.inputs[0]) is None:
+        return None
+    outputs = [output for output in node.outputs if not output.is_empty()]
+    return Turn(transpose.inputs[0], perm) if all(map(_is_multiplied, outputs)) else None
+
+
+def _is_multiplied(tensor: gs.Tensor) -> bool:
+    """Whether products alone read a tensor, directly or through views and factors."""
+    return bool(tensor.outputs) and all(
+        is_op(reader, *MATRIX)
+        or (is_op(reader, "Mul", *VIEWS) and _is_multiplied(reader.outputs[0]))
+        for reader in tensor.outputs
+    )
 
 
 def _part(editor: GraphEditor, output: gs.Tensor, turn: Turn) -> gs.Variable:

@@ -6,7 +6,7 @@
 
 The letters of two operands are put into four groups: those of both and of the result (the batch), those of
 one operand alone (rows, columns), and those that are summed. Each operand becomes (batch, its own,
-summed), and the groups become one axis each.
+summed): the letters of the batch stay axes, so that split heads stay views, and each other group becomes one.
 """
 
 from collections.abc import Sequence
@@ -132,9 +132,9 @@ class _Parts:
         rows = "".join(n for n in result if n in left and n not in right)
         columns = "".join(n for n in result if n in right and n not in left)
         inner = "".join(n for n in left if n in right and n not in result)
-        x = self._grouped(a, left, (batch, rows, inner))
-        y = self._grouped(b, right, (batch, inner, columns))
-        sizes = [self._size(group) for group in (batch, rows, columns)]
+        x = self._grouped(a, left, (*batch, rows, inner))
+        y = self._grouped(b, right, (*batch, inner, columns))
+        sizes = [self._size(group) for group in (*batch, rows, columns)]
         whole = self._shaped("MatMul", [x, y], list(sizes))
         letters = batch + rows + columns
         return self._reshaped(whole, self._sizes(letters)), letters

@@ -21,7 +21,7 @@ from wpk.execution import Replay
 
 CASE = Case("resnet50", Precision.FP16, 1)
 SMALL = OutputDistance(1e-4, 1e-3)
-COMPILED = "torch.compile"
+COMPILED = "torch.compile, frozen"
 
 
 def around(seconds: float) -> tuple[float, ...]:
@@ -31,7 +31,7 @@ def around(seconds: float) -> tuple[float, ...]:
 @pytest.mark.parametrize(("ours", "reached"), [(45e-6, True), (55e-6, False)])
 def test_the_best_baseline_is_what_counts(ours: float, *, reached: bool) -> None:
     samples = {OURS: around(ours), EAGER: around(300e-6), COMPILED: around(100e-6)}
-    outcome = judge(CASE, samples, dict.fromkeys(samples, SMALL))
+    outcome = judge(Precision.FP16, goal_of(CASE), samples, dict.fromkeys(samples, SMALL))
     assert outcome.passed is reached
     (goal,) = outcome.figures["goals"]
     assert goal["value"] == pytest.approx(100e-6 / ours)
@@ -59,7 +59,9 @@ def test_a_fast_engine_that_is_wrong_does_not_pass(
     ours: OutputDistance, theirs: OutputDistance, *, right: bool
 ) -> None:
     samples = {OURS: around(1e-6), EAGER: around(300e-6), COMPILED: around(100e-6)}
-    outcome = judge(CASE, samples, {OURS: ours, EAGER: theirs, COMPILED: theirs})
+    outcome = judge(
+        Precision.FP16, goal_of(CASE), samples, {OURS: ours, EAGER: theirs, COMPILED: theirs}
+    )
     assert outcome.passed is right
     assert ("WRONG" in outcome.summary) is not right
 
@@ -169,7 +171,7 @@ def test_the_right_output_is_the_modules_own() -> None:
     torch = pytest.importorskip("torch")
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()).eval()
     inputs = torch.randn(2, 3, 8, 8)
-    right = in_float64(module, inputs, "cpu")
+    (right,) = in_float64(module, [inputs], "cpu")
     with torch.no_grad():
         near = module(inputs).numpy()
     assert right.dtype == np.float64

@@ -49,10 +49,11 @@ def test_a_captured_module_computes_what_it_is(
     torch: Any, device: CudaDevice, way: str, precision: Precision
 ) -> None:
     module, inputs = network(torch)
-    right = in_float64(module, inputs, "cuda")
+    (right,) = in_float64(module, [inputs], "cuda")
     be_strict()
-    graph = TorchGraph(module, inputs, way, Case("resnet18", precision, 2), device.stream)
-    error = output_error(graph.output(), right)
+    graph = TorchGraph(module, [inputs], way, Case("resnet18", precision, 2), device.stream)
+    (output,) = graph.outputs()
+    error = output_error(output, right)
     limit = LIMITS[precision]
     assert error.median <= limit.median
     assert error.worst <= limit.worst
@@ -65,7 +66,7 @@ def test_more_work_takes_longer_on_the_devices_stream(torch: Any, device: CudaDe
     be_strict()
     case = Case("resnet18", Precision.FP32, 2)
     graphs = {
-        name: TorchGraph(given, inputs, EAGER, case, device.stream)
+        name: TorchGraph(given, [inputs], EAGER, case, device.stream)
         for name, given in (
             ("once", module),
             ("six times", torch.nn.Sequential(*([module] * 6))),
@@ -74,4 +75,4 @@ def test_more_work_takes_longer_on_the_devices_stream(torch: Any, device: CudaDe
     times = time_starts(device, graphs)
     ratio = times["six times"].median / times["once"].median
     assert 3.0 < ratio < 9.0
-    assert np.isfinite(graphs["once"].output()).all()
+    assert np.isfinite(graphs["once"].outputs()[0]).all()

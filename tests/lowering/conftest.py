@@ -222,15 +222,17 @@ def _(problem: Matmul, operator: Any, memory: Memory) -> None:
 def _(problem: Attention, operator: Any, memory: Memory) -> None:
     batch = evaluate(problem.batch[0].expression, memory.dims), problem.batch[1]
     q, k, v = (
-        _wide(memory.view(name, tensor, (*batch, rows, columns)))
-        for name, tensor, rows, columns in zip(
+        _wide(memory.view(name, tensor, (batch[0], heads, rows, columns)))
+        for name, tensor, heads, rows, columns in zip(
             operator.inputs,
             (problem.q, problem.k, problem.v),
+            (batch[1], problem.heads_of_keys, problem.heads_of_keys),
             (problem.queries, problem.keys, problem.keys),
             (problem.depth, problem.depth, problem.width),
             strict=False,
         )
     )
+    k, v = (np.repeat(each, problem.sharing or 1, axis=1) for each in (k, v))
     acc = q @ k.swapaxes(-1, -2)
     operands = [
         _wide(memory.view(name, tensor, acc.shape))

@@ -14,7 +14,7 @@ from wpk.dtypes import Precision
 from wpk.errors import UnsupportedError
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.model import lower_model
-from wpk.problems import Convolution, Elementwise, Gather, Matmul, Normalisation
+from wpk.problems import Attention, Convolution, Elementwise, Gather, Matmul, Normalisation
 
 
 def lowered(
@@ -148,6 +148,54 @@ def test_attention_with_a_mask_needs_no_transposes(
     assert kinds(model).count("Normalisation") == 1
     assert kinds(model).count("Matmul") == 2  # query, key and value are one product
     assert kinds(model).count("Attention") == 1
+    compare(model, source, batch)
+
+
+WINDOWS = """
+agraph (float[1,6,5,8] x, float[8,8] wq, float[8,8] wk, float[8,8] wv) => (float[1,6,5,8] y) {
+  shape = Constant<value_ints=[1,6,5,2,4]>()
+  flat = Constant<value_ints=[1,6,5,8]>()
+  q0 = MatMul(x, wq)  k0 = MatMul(x, wk)  v0 = MatMul(x, wv)
+  q1 = Reshape(q0, shape)  k1 = Reshape(k0, shape)  v1 = Reshape(v0, shape)
+  q = Transpose<perm=[0,1,3,2,4]>(q1)  k = Transpose<perm=[0,1,3,4,2]>(k1)  v = Transpose<perm=[0,1,3,2,4]>(v1)
+  s0 = MatMul(q, k)  s = BETWEEN
+  o0 = MatMul(s, v)  o1 = Transpose<perm=[0,1,3,2,4]>(o0)  y = Reshape(o1, flat)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("between", "kind"), [("Softmax(s0)", "Attention"), ("Tanh(s0)", "Matmul")]
+)
+def test_windows_and_heads_behind_a_batch_of_one_are_two_axes(
+    tmp_path: Path, compare: Compare, between: str, kind: str
+) -> None:
+    text = WINDOWS.replace("BETWEEN", between).replace(")  ", ")\n  ")
+    model, source = lowered(tmp_path, text)
+    assert set(kinds(model)) == {"Matmul", kind}
+    compare(model, source)
+
+
+GROUPED = """agraph (float[N,5,16] x, float[16,32] wq, float[16,16] wk, float[16,16] wv, float[N,1,5,5] m) => (float[N,5,32] y)
+  <int64[4] q_heads = {0,5,4,8}, int64[4] k_heads = {0,5,2,8}, int64[1] two = {2}, int64[5] wide = {1,2,2,5,8},
+   int64[4] flat = {-1,4,5,8}, int64[3] merged = {0,5,32}> {
+  q = MatMul(x, wq)  q1 = Reshape(q, q_heads)  q2 = Transpose<perm=[0,2,1,3]>(q1)
+  k = MatMul(x, wk)  k1 = Reshape(k, k_heads)  k2 = Transpose<perm=[0,2,1,3]>(k1)
+  v = MatMul(x, wv)  v1 = Reshape(v, k_heads)  v2 = Transpose<perm=[0,2,1,3]>(v1)
+  k3 = Unsqueeze(k2, two)  k4 = Expand(k3, wide)  k5 = Reshape(k4, flat)
+  v3 = Unsqueeze(v2, two)  v4 = Expand(v3, wide)  v5 = Reshape(v4, flat)
+  k6 = Transpose<perm=[0,1,3,2]>(k5)
+  s = MatMul(q2, k6)  t = Add(s, m)  p = Softmax<axis=-1>(t)  o = MatMul(p, v5)
+  o1 = Transpose<perm=[0,2,1,3]>(o)  y = Reshape(o1, merged) }"""
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_heads_that_share_keys_read_them_where_they_lie(
+    tmp_path: Path, compare: Compare, batch: int
+) -> None:
+    model, source = lowered(tmp_path, GROUPED.replace(")  ", ")\n  "))
+    assert sorted(kinds(model)) == ["Attention", "Matmul"]
+    (attention,) = [p for p in model.program.problems if isinstance(p, Attention)]
+    assert (attention.batch[1], attention.heads_of_keys) == (4, 2)
     compare(model, source, batch)
 
 

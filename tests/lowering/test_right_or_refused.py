@@ -45,6 +45,13 @@ RIGHT = {
         "(float[2,3,2,3,2,3] x) => (float[2,3,3,3,2,2] y) "
         "{ r = Transpose<perm=[0,3,1,5,2,4]>(x) y = Sigmoid(r) }"
     ),
+    "rows of every second pixel in front of a product": (
+        "(float[1,36,8] x, float[8,4] w) => (float[1,9,4] y) { r = Relu(x) "
+        "p = Constant<value_ints=[1,6,6,8]>() i = Reshape(r, p) s = Constant<value_ints=[0,0]>() "
+        "e = Constant<value_ints=[6,6]>() a = Constant<value_ints=[1,2]>() "
+        "t = Constant<value_ints=[2,2]>() k = Slice(i, s, e, a, t) "
+        "f = Constant<value_ints=[1,9,8]>() q = Reshape(k, f) y = MatMul(q, w) }"
+    ),
     "Flatten in front of a Gemm": (
         "(float[4,2,3] x, float[3,5] w) => (float[8,5] y) "
         "{ f = Flatten<axis=-1>(x) y = Gemm(f, w) }"

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from subjects.problems import convolution
+from support.problems.attentions import attention
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -116,11 +117,11 @@ def test_a_product_reads_its_packed_or_its_strided_second_factor() -> None:
 def test_attention_reads_queries_keys_and_values_and_operands_over_its_scores() -> None:
     q, k, v, y = (tensor(c * 16, c, 3 * c, 1) for c in (5, 6, 7, 8))
     mask = tensor(0, 0, 11, 1)
-    attention = Attention(
+    masked = Attention(
         precision=Precision.FP16, batch=(N, 3), queries=4, keys=11, depth=5, width=7, q=q, k=k, v=v,
         scores=Epilogue(apply("Add", Acc(), Operand(0)), (mask,)), empty_rows_are_zero=False, y=y,
     )  # fmt: skip
-    assert attention.accesses() == (
+    assert masked.accesses() == (
         (
             Access(q, (N, 3, 4, 5)),
             Access(k, (N, 3, 11, 5)),
@@ -129,6 +130,21 @@ def test_attention_reads_queries_keys_and_values_and_operands_over_its_scores() 
         ),
         Access(y, (N, 3, 4, 7)),
     )
+
+
+def test_heads_that_share_keys_and_values_read_fewer_of_them() -> None:
+    shared = attention(4, 11, 16, batch=(2, 6), sharing=3)
+    (q, k, v), y = shared.accesses()
+    assert [access.axes[1] for access in (q, k, v, y)] == [6, 2, 2, 6]
+    assert shared.words().endswith("keys and values of 2 heads")
+    assert list(shared.contradictions()) == []
+    for sharing in (1, 4):
+        wrong = replace(shared, sharing=sharing)
+        assert [field for field, _ in wrong.contradictions()] == ["sharing"]
+    for sibling in shared._siblings():
+        assert sibling is not None
+        assert list(sibling.contradictions()) == []
+        assert sibling.k.strides[1] * sibling.heads_of_keys == sibling.k.strides[2]
 
 
 def test_windows_read_the_whole_input_and_sums_all_their_axes() -> None:

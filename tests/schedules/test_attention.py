@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.faults.planter import Fault, change, plant
 from support.problems.attentions import attention
 
 from wpk.build import load_nvrtc
@@ -36,12 +37,14 @@ def check(
     rng = np.random.default_rng(0)
     batch = (leading or problem.batch[0].value, problem.batch[1])
     drawn, memory = [], []
-    for tensor, rows, columns in (
-        (problem.q, problem.queries, problem.depth),
-        (problem.k, problem.keys, problem.depth),
-        (problem.v, problem.keys, problem.width),
+    for tensor, heads, rows, columns in (
+        (problem.q, batch[1], problem.queries, problem.depth),
+        (problem.k, problem.heads_of_keys, problem.keys, problem.depth),
+        (problem.v, problem.heads_of_keys, problem.keys, problem.width),
     ):
-        values = (rng.standard_normal((*batch, rows, columns)) * spread).astype(tensor.dtype.numpy)
+        values = (rng.standard_normal((batch[0], heads, rows, columns)) * spread).astype(
+            tensor.dtype.numpy
+        )
         memory.append(execution.memory(tensor, values))
         drawn.append(values.astype(np.float64))
     shape = (*batch, problem.queries, problem.keys)
@@ -125,6 +128,33 @@ def test_takes_a_free_batch(fast_execution: Any) -> None:
     problem = replace(problem, batch=(Extent(1, "N"), 2), **tensors)
     for template, schedule in ((MMA, SCHEDULE), (SIMT, AttentionSimtSchedule(warps=2))):
         check(fast_execution, template, problem, schedule, leading=3)
+
+
+VALUES = "Problem::V::offset(lengths.firstKey(matrix), head / Problem::sharing"
+GROUPED = attention(21, 37, 16, batch=(2, 6), width=24, sharing=3, mask=(0, 0, 37, 1), scale=0.5)
+
+
+@pytest.mark.parametrize(
+    ("template", "schedule"), [(MMA, SCHEDULE), (SIMT, AttentionSimtSchedule(warps=3))]
+)
+def test_heads_may_share_keys_and_values(template: Any, schedule: Any, fast_execution: Any) -> None:
+    masks = np.random.default_rng(1).standard_normal((21, 37)).astype(np.float32)
+    check(fast_execution, template, GROUPED, schedule, masks=masks)
+    fault = Fault(
+        "values of another head",
+        change("head_shared", VALUES, VALUES.replace("head /", "0 * head /")),
+    )
+    with pytest.raises(AssertionError, match="times what rounding explains"):
+        check(fast_execution, plant(template, fault), GROUPED, schedule, masks=masks)
+
+
+def test_the_reference_of_shared_heads_is_that_of_repeated_ones() -> None:
+    rng = np.random.default_rng(2)
+    q, k, v = (rng.standard_normal((2, heads, 5, 16)) for heads in (6, 2, 2))
+    problem = attention(5, 5, 16, batch=(2, 6), sharing=3)
+    repeated = attend(replace(problem, sharing=None), q, k.repeat(3, 1), v.repeat(3, 1), [])
+    for shared, each in zip(attend(problem, q, k, v, []), repeated, strict=True):
+        np.testing.assert_array_equal(shared, each)
 
 
 @pytest.mark.parametrize(

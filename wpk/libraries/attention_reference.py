@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
 from wpk.expression import evaluate
-from wpk.libraries.definition import softmax
+from wpk.libraries.definition import for_each_head, softmax
 from wpk.problems import Attention
 
 Array = NDArray[Any]
@@ -32,6 +32,7 @@ def attend(
         v: Likewise.
         operands: Of the scores; 1 where broadcast.
     """
+    k, v = (for_each_head(problem, each) for each in (k, v))
     narrow = problem.precision.storage.bytes == 2
     u = 0.0 if narrow else problem.precision.multiply_roundoff
     cut = 2 * U / 8 if problem.precision is not Precision.FP32 else 0.0

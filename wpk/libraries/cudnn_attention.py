@@ -43,6 +43,7 @@ def _why_no_node(problem: Attention) -> str | None:
 
 def _describe(problem: Attention) -> tuple[Description, ...]:
     outer = (problem.batch[0].value, problem.batch[1])
+    shared = (problem.batch[0].value, problem.heads_of_keys)  # the node tells by their extents
     rows, columns = problem.queries, problem.keys
     operands = problem.scores.operands
     plain = _scaled(problem.scores.expression)
@@ -51,8 +52,8 @@ def _describe(problem: Attention) -> tuple[Description, ...]:
         AttentionNode(*(plain or (1.0, False)), steps),
         (
             graph_tensor(problem.q, (*outer, rows, problem.depth)),
-            graph_tensor(problem.k, (*outer, columns, problem.depth)),
-            graph_tensor(problem.v, (*outer, columns, problem.width)),
+            graph_tensor(problem.k, (*shared, columns, problem.depth)),
+            graph_tensor(problem.v, (*shared, columns, problem.width)),
             *(graph_tensor(each, (*outer, rows, columns)) for each in operands),
         ),
         graph_tensor(problem.y, (*outer, rows, problem.width)),

@@ -71,11 +71,19 @@ def reduce(values: Array, problem: Reduction) -> Array:
 def attend(problem: Attention, operands: Sequence[Array]) -> Array:
     """Return the values weighted by the softmax of the scores, over the output's domain."""
     q, k, v, *others = operands
+    k, v = (for_each_head(problem, each) for each in (k, v))
     p = softmax(scores(problem, q, k, others))
     if problem.empty_rows_are_zero:
         p = np.where(np.isnan(p), 0.0, p)
     shape = (problem.batch[0].value, problem.batch[1], problem.queries, problem.width)
     return np.broadcast_to(p @ v, shape)
+
+
+def for_each_head(problem: Attention, keys: Array) -> Array:
+    """Return keys or values with the heads that queries have, where several share one."""
+    if problem.sharing is None or keys.shape[1] == 1:
+        return keys
+    return np.repeat(keys, problem.sharing, axis=1)
 
 
 def scores(problem: Attention, q: Array, k: Array, operands: Sequence[Array]) -> Array:

@@ -135,12 +135,13 @@ def _matmul(problem: Matmul, rng: np.random.Generator) -> RandomCase:
 
 def _attention(problem: Attention, rng: np.random.Generator) -> RandomCase:
     batch, rows, keys = (problem.batch[0].value, problem.batch[1]), problem.queries, problem.keys
+    shared = problem.heads_of_keys
     factors = [
-        _draw(rng, _stored((*batch, *shape), tensor), tensor.dtype)
+        _draw(rng, _stored((batch[0], *shape), tensor), tensor.dtype)
         for tensor, shape in (
-            (problem.q, (rows, problem.depth)),
-            (problem.k, (keys, problem.depth)),
-            (problem.v, (keys, problem.width)),
+            (problem.q, (batch[1], rows, problem.depth)),
+            (problem.k, (shared, keys, problem.depth)),
+            (problem.v, (shared, keys, problem.width)),
         )
     ]
     shape = (*batch, rows, keys)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.extent import Extent
-from wpk.graph_passes import ONNX_DOMAINS
+from wpk.graph_passes import ONNX_DOMAINS, is_op
 from wpk.lowering import view_ops
 from wpk.lowering.free_axis import free_among
 from wpk.lowering.free_rows import spread, take_first, take_free_part
@@ -114,6 +114,8 @@ def _parts(state: LoweringState, node: gs.Node, size: int) -> list[int]:
 
 def _alias(state: LoweringState, node: gs.Node) -> bool:
     """Make the output another view of the input; return False where that needs a copy."""
+    if is_op(node, "Slice") and node.outputs[0].name in state.plain:
+        return False
     if take_free_part(state, node):
         return True
     parameters = view_ops.parameters(node, lambda t: state.context.values(state.view(t)))

@@ -7,6 +7,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
 from wpk.errors import GraphError, WpkError
+from wpk.graph_passes import is_op, producer
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
@@ -112,7 +113,7 @@ def _attempt(state: LoweringState, handed: HandOver, reasons: Mapping[str, str])
             if is_fallback(node):
                 lower_fallback(state, node, handed.notes[node.name])
             elif not lower_bare(state, node):
-                _lower_body(state, node, functions)
+                _lower_call(state, node, functions)
             for tensor in node.outputs:
                 require_shape(tensor, state.views.get(tensor.name))
     for tensor in graph.outputs:
@@ -139,6 +140,31 @@ def _program(state: LoweringState) -> Program:
         kept=state.kept,
         kept_outputs=tuple(t.name for t in graph.outputs if t.name in state.kept),
     )
+
+
+def _lower_call(state: LoweringState, node: gs.Node, functions: dict[str, gs.Function]) -> None:
+    """Lower the body that a node calls.
+
+    Raises:
+        NotAViewError: A layout stands in the way: of a tensor, or of a part of it that must become a copy.
+    """
+    try:
+        _lower_body(state, node, functions)
+    except NotAViewError as obstacle:
+        raise (_part_in_the_way(state, node, obstacle) or obstacle) from None
+
+
+def _part_in_the_way(
+    state: LoweringState, node: gs.Node, obstacle: NotAViewError
+) -> NotAViewError | None:
+    """Return the obstacle that is a slice of a plain tensor: its rows do not lie together, a copy's do."""
+    for tensor in node.inputs if obstacle.source in state.plain else ():
+        made = producer(tensor)
+        if made is None or not is_op(made, "Slice") or tensor.name in state.plain:
+            continue
+        if state.view(tensor).source == obstacle.source:
+            return NotAViewError(tensor.name, tuple(tensor.shape), tuple(tensor.shape))
+    return None
 
 
 def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Function]) -> None:

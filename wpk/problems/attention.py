@@ -43,6 +43,9 @@ class Attention(Problem):
     width); y (b0, b1, queries, width); the scores' operands (b0, b1, queries, keys). Split heads are
     strides. Scores and sums are fp32; p is rounded to what the precision multiplies.
 
+    Where ``sharing`` is given, so many heads that follow each other read one head of keys and values:
+    head h of k and v is ``h // sharing``, and their second extent is ``b1 // sharing``.
+
     Where ``free_queries`` and ``free_keys`` are given, they decide the rows of a matrix at run time, and
     ``queries`` and ``keys`` are their values. The matrices of a batch then follow each other row by row,
     so that the strides along ``b0`` are those between rows times ``queries`` (q, y) or ``keys`` (k, v,
@@ -52,6 +55,7 @@ class Attention(Problem):
         empty_rows_are_zero: Whether p is 0 where the softmax is NaN: in rows of nothing but -inf.
         free_queries: What decides ``queries`` at run time; None where they are fixed.
         free_keys: Likewise of ``keys``; both are given, or none is.
+        sharing: Heads that read the same keys and values, at least two; None where each has its own.
     """
 
     precision: Precision
@@ -68,6 +72,7 @@ class Attention(Problem):
     y: Tensor
     free_queries: Extent | None = field(default=None, metadata=MAY_LACK)
     free_keys: Extent | None = field(default=None, metadata=MAY_LACK)
+    sharing: int | None = field(default=None, metadata=MAY_LACK)
 
     @property
     def leading(self) -> Extent:
@@ -85,6 +90,11 @@ class Attention(Problem):
         """The queries and keys that are decided at run time; None where they are fixed."""
         queries, keys = self.free_queries, self.free_keys
         return None if queries is None or keys is None else (queries, keys)
+
+    @property
+    def heads_of_keys(self) -> int:
+        """Heads that keys and values have."""
+        return self.batch[1] // (self.sharing or 1)
 
     @property
     def rows(self) -> int:
@@ -119,7 +129,8 @@ class Attention(Problem):
         sizes = f"{self.queries}{TIMES}{self.depth} · {self.keys} keys{width}"
         masked = not isinstance(self.scores.expression, Acc)
         of = f"softmax of {formula(self.scores.expression)}" if masked else ""
-        return sentence(f"attention {times_words(*self.batch)}{sizes}", of)
+        shared = "" if self.sharing is None else f"keys and values of {self.heads_of_keys} heads"
+        return sentence(f"attention {times_words(*self.batch)}{sizes}", shared, of)
 
     def features(self) -> dict[str, float]:
         """See `Problem.features`."""
@@ -135,7 +146,8 @@ class Attention(Problem):
         """See `Problem.accesses`."""
         if self.lengths is not None:
             return self._free_accesses(*self.lengths)
-        rows, keys = (*self.batch, self.queries), (*self.batch, self.keys)
+        rows = (*self.batch, self.queries)
+        keys = (self.leading, self.heads_of_keys, self.keys)
         inputs = (
             Access(self.q, (*rows, self.depth)),
             Access(self.k, (*keys, self.depth)),
@@ -146,9 +158,9 @@ class Attention(Problem):
 
     def _free_accesses(self, queries: Extent, keys: Extent) -> Accesses:
         """The rows of all matrices are one axis."""
-        heads = self.batch[1]
+        heads, shared = self.batch[1], self.heads_of_keys
 
-        def rows(tensor: Tensor, extent: Extent, columns: int) -> Access:
+        def rows(tensor: Tensor, extent: Extent, heads: int, columns: int) -> Access:
             flat = replace(tensor, strides=(*_row_and_head(tensor, 2), tensor.strides[3]))
             return Access(flat, (_all_rows(self.leading, extent, tensor), heads, columns))
 
@@ -156,14 +168,16 @@ class Attention(Problem):
             flat = replace(tensor, strides=_row_and_head(tensor, 3))
             return Access(flat, (_all_rows(self.leading, keys, tensor), heads))
 
-        q, k = rows(self.q, queries, self.depth), rows(self.k, keys, self.depth)
-        v, y = rows(self.v, keys, self.width), rows(self.y, queries, self.width)
+        q, k = rows(self.q, queries, heads, self.depth), rows(self.k, keys, shared, self.depth)
+        v, y = rows(self.v, keys, shared, self.width), rows(self.y, queries, heads, self.width)
         return (q, k, v, *map(masks, self.scores.operands)), y
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""
         if (self.free_queries is None) != (self.free_keys is None):
             yield "free_keys", "is there without free_queries, or is missing beside it"
+        if self.sharing is not None and (self.sharing < 2 or self.batch[1] % self.sharing):
+            yield "sharing", f"{self.sharing} heads of {self.batch[1]} cannot share keys"
         if self.lengths is None:
             return
         queries, keys = self.lengths
@@ -209,17 +223,25 @@ class Attention(Problem):
                 yield self._resized(rows, keys, depth, width)
 
     def _resized(self, queries: int, keys: int, depth: int, width: int) -> "Attention | None":
-        heads = self.batch[1]
-        old, new = (self.batch[0].value, heads), (BATCH, min(heads, 3))
+        shared = self.sharing or 1
+        old, new = (
+            (self.batch[0].value, self.batch[1]),
+            (BATCH, min(self.heads_of_keys, 3) * shared),
+        )
         of_rows, of_keys = (self.queries, queries), (self.keys, keys)
         of_depth, of_width = (self.depth, depth), (self.width, width)
 
-        def put(tensor: Tensor, rows: tuple[int, int], columns: tuple[int, int]) -> Tensor | None:
-            before, after = ((*b, r, c) for b, r, c in zip((old, new), rows, columns, strict=True))
+        def put(
+            tensor: Tensor, rows: tuple[int, int], columns: tuple[int, int], sharing: int = 1
+        ) -> Tensor | None:
+            before, after = (
+                (outer, heads // sharing, r, c)
+                for (outer, heads), r, c in zip((old, new), rows, columns, strict=True)
+            )
             return resized(tensor, before, after, spread=True)
 
-        q, k = put(self.q, of_rows, of_depth), put(self.k, of_keys, of_depth)
-        v, y = put(self.v, of_keys, of_width), put(self.y, of_rows, of_width)
+        q, k = put(self.q, of_rows, of_depth), put(self.k, of_keys, of_depth, shared)
+        v, y = put(self.v, of_keys, of_width, shared), put(self.y, of_rows, of_width)
         before, after = (*old, self.queries, self.keys), (*new, queries, keys)
         scores = resized_epilogue(self.scores, before, after)
         if q is None or k is None or v is None or y is None or scores is None:

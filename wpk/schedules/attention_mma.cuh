@@ -5,9 +5,9 @@
 // their values (tile_attention.cuh). The warps that share rows meet in shared memory at the end.
 //
 // Problem: Multiply (Half, Bfloat16, Tf32 or SplitFp32), Element, as it lies; Q, K, V, Operands and Y over (matrix,
-// head, row, column), Scores an expression over the product and Operands; heads, depth, width, yPadding,
-// emptyRowsAreZero; q_row, k_row, v_row, elements between rows; and queries, keys and wide, where the launch passes
-// none.
+// head, row, column), Scores an expression over the product and Operands; heads, and how many of them share a head of K
+// and V (sharing), depth, width, yPadding, emptyRowsAreZero; q_row, k_row, v_row, elements between rows; and queries,
+// keys and wide, where the launch passes none.
 #pragma once
 
 #include <wpk/kernels/attention_lengths.cuh>
@@ -32,8 +32,10 @@ public:
         : shared_(shared),
           lengths_(lengths),
           q_(static_cast<const T*>(inputs[0]) + Problem::Q::offset(lengths.firstQuery(matrix), head, 0, 0)),
-          k_(static_cast<const T*>(inputs[1]) + Problem::K::offset(lengths.firstKey(matrix), head, 0, 0)),
-          v_(static_cast<const T*>(inputs[2]) + Problem::V::offset(lengths.firstKey(matrix), head, 0, 0))
+          k_(static_cast<const T*>(inputs[1])
+              + Problem::K::offset(lengths.firstKey(matrix), head / Problem::sharing, 0, 0)),
+          v_(static_cast<const T*>(inputs[2]) // @head_shared
+              + Problem::V::offset(lengths.firstKey(matrix), head / Problem::sharing, 0, 0))
     {
     }
 

@@ -5,7 +5,8 @@
 // (tile_attention.cuh says more).
 //
 // Problem: Q, K, V, Operands and Y over (matrix, head, row, column), Scores an expression over the product and
-// Operands; heads, depth, width, yPadding; and queries, keys and wide, where the launch passes none.
+// Operands; heads, and how many of them share a head of K and V (sharing), depth, width, yPadding; and queries, keys
+// and wide, where the launch passes none.
 #pragma once
 
 #include <wpk/kernels/attention_lengths.cuh>
@@ -42,8 +43,8 @@ struct AttentionRow
         {
             float values[kGroup];
             const int valid = minOf(kGroup, Problem::depth - first);
-            loadRowAs<typename Problem::K, kGroup>(
-                inputs[1], Problem::K::offset(lengths.firstKey(matrix), head, key, first), valid, values);
+            loadRowAs<typename Problem::K, kGroup>(inputs[1],
+                Problem::K::offset(lengths.firstKey(matrix), head / Problem::sharing, key, first), valid, values);
             for (int i = 0; i < valid; ++i)
                 product += load<float, 1>(query + first + i)[0] * values[i];
         }
@@ -74,8 +75,9 @@ struct AttentionRow
                 const int column = laneIndex() + i * kWarpSize;
                 float value[1] = {};
                 if (column < Problem::width)
-                    loadRowAs<typename Problem::V, 1>(inputs[2],
-                        Problem::V::offset(lengths.firstKey(matrix), head, firstKey + key, column), 1, value);
+                    loadRowAs<typename Problem::V, 1>(inputs[2], // @head_shared
+                        Problem::V::offset(lengths.firstKey(matrix), head / Problem::sharing, firstKey + key, column),
+                        1, value);
                 weighted[i] += of * value[0];
             }
         }

@@ -59,6 +59,7 @@ def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
         "Scores": Type(cpp_type(problem.scores.expression)),
         "emptyRowsAreZero": problem.empty_rows_are_zero,
         "heads": problem.batch[1],
+        "sharing": problem.sharing or 1,
         "depth": problem.depth,
         "width": problem.width,
         "yPadding": problem.y.padding,

@@ -76,3 +76,13 @@ def test_factors_of_both_operands_go_behind_the_product(prove, body, factor):
 def test_a_factor_that_is_read_elsewhere_stays(refusals):
     text = f"{PRODUCT} {{ c = Mul(a, s)  d = MatMul(c, b)  e = ReduceMax(c)  y = Add(d, e) }}"
     assert refusals(text, ScaleBehindProduct()) == ["'c' has 2 readers"]
+
+
+def test_a_factor_goes_behind_the_product_through_views(prove):
+    proof = prove(
+        """<ir_version: 8, opset_import: ["" : 17]> g (float[n, 3, 4] x, float[n, 5, 4] z) => (float[n, 3, 5] y)
+        <float s = {0.5}> { k = Mul(z, s)  t = Transpose<perm = [0, 2, 1]>(k)  y = MatMul(x, t) }""",
+        ScaleBehindProduct(),
+        batches=(1, 3),
+    )
+    assert proof.ops == ["Transpose", "MatMul", "Mul"]

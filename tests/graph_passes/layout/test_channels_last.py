@@ -182,6 +182,44 @@ def test_matrices_are_left_alone(prove):
     assert body(proof, 0) == ["MatMul"]
 
 
+def test_products_of_pixels_keep_their_channels_last(prove):
+    """A block of ConvNeXt: what moves the channels last and back is no reason to move them elsewhere."""
+    proof = prove(
+        f"""{H} g (float[N, 4, 5, 6] x, float[4, 1, 3, 3] w, float[4] s, float[4, 8] u, float[8, 4] v)
+        => (float[N, 4, 5, 6] y) {{
+        r = Conv<group = 4, pads = [1, 1, 1, 1]>(x, w)
+        a = Conv<group = 4, pads = [1, 1, 1, 1]>(r, w)
+        p = Transpose<perm = [0, 2, 3, 1]>(a)  n = LayerNormalization<axis = -1>(p, s)
+        m = MatMul(n, u)  g = Relu(m)  k = MatMul(g, v)  q = Transpose<perm = [0, 3, 1, 2]>(k)
+        b = Add(q, r)  y = Conv<group = 4, pads = [1, 1, 1, 1]>(b, w) }}""",
+        FuseAndLayOut(),
+        constants="w s u v",
+        rewritten=10,
+        batches=(1, 2),
+    )
+    shapes = {node.name.rsplit("_", 1)[0]: node.outputs[0].shape for node in proof.graph.nodes}
+    assert {tuple(shape) for shape in shapes.values()} == {
+        ("N", 5, 6, 4),
+        ("N", 5, 6, 8),
+        ("N", 4, 5, 6),
+    }
+    assert not [op for op in proof.ops if op == "Transpose"]
+    products = [n for n in proof.graph.nodes if "matmul" in n.op.lower()]
+    assert [n.outputs[0].shape for n in products] == [["N", 5, 6, 8], ["N", 5, 6, 4]]
+
+
+def test_keys_that_a_product_transposes_are_no_feature_map(prove):
+    proof = prove(
+        f"""{H} g (float[2, 3, 4, 5] x, float[5, 6] w, float[2, 4, 7, 6] q)
+        => (float[2, 4, 7, 3] y) {{
+        k = MatMul(x, w)  t = Transpose<perm = [0, 2, 3, 1]>(k)  y = MatMul(q, t) }}""",
+        FuseAndLayOut(),
+        constants="w",
+        rewritten=2,
+    )
+    assert body(proof, 0) == ["MatMul"]
+
+
 CONV = "float[1, 4, 6, 6] x, float[4, 4, 1, 1] w"
 REFUSED = {
     "'a' is a graph output and keeps its order": (

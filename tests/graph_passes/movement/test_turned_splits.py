@@ -46,3 +46,14 @@ def test_queries_and_keys_keep_their_batch_in_front(load):
     perms = [node.attrs["perm"] for node in graph.nodes if node.op == "Transpose"]
     assert perms
     assert all(perm[0] == 0 for perm in perms)
+
+
+def test_factors_of_products_are_turned_each(prove):
+    body = "a, b = Split<axis = 1>(t)  d = Transpose<perm = [0, 2, 1]>(a)  y = MatMul(d, b)"
+    proof = prove(_text("0, 2, 1", body, "float[n, 6, 6] y"), TurnedSplits(), batches=(1, 3))
+    assert proof.ops[0] == "Split"
+
+
+def test_what_is_read_otherwise_is_turned_once(load):
+    text = _text("0, 2, 1", "a, b = Split<axis = 1>(t)  y = Add(a, b)", "float[n, 4, 6] y")
+    assert TurnedSplits()(load(text)).rewritten == 0

@@ -202,6 +202,22 @@ def test_query_key_and_value_of_one_product_need_no_transpose(prove, op):
     assert kinds == ["Slice"] * 3 + ["attention", "matmul"]
 
 
+@pytest.mark.parametrize("batches", [(1, 2), (3,)])
+def test_halves_of_heads_are_sliced_before_their_transpose(prove, batches):
+    text = f"""{H} g (float[N, 5, 24] x, float[24, 48] w, float[5, 2, 8] a, float[5, 2, 8] b)
+        => (float[N, 3, 5, 2, 8] y)
+        <int64[4] heads = {{0, 5, 3, 16}}, int64[5] pairs = {{0, 3, 5, 2, 8}}> {{
+        m = MatMul(x, w)  r = Reshape(m, heads)  t = Transpose<perm = [0, 2, 1, 3]>(r)
+        h = Reshape(t, pairs)  u, v = Split<axis = 3, num_outputs = 2>(h)
+        c = Mul(u, a)  d = Mul(v, b)  y = Add(c, d) }}"""
+    proof = prove(text, SplitBeforeViews(), constants="w a b", batches=batches)
+    (apart,) = [n for n in proof.graph.nodes if n.op == "Reshape" and "_apart" in n.name]
+    assert apart.outputs[0].shape == ["N", 5, 3, 16]
+    run_passes(proof.graph, [FuseOperators()])
+    kinds = sorted(node.op.rsplit("_", 1)[0] for node in proof.graph.nodes)
+    assert kinds == ["Reshape", "Slice", "Slice", "matmul", "mul_mul_add"]
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

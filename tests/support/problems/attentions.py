@@ -24,8 +24,10 @@ def attention(
     mask: tuple[int, ...] | None = None,
     scale: float = 1.0,
     zero: bool = False,
+    sharing: int | None = None,
 ) -> Attention:
     """A problem; ``mask`` gives the strides of an fp32 tensor that is added to the scores."""
+    shared = batch[1] // (sharing or 1)
     dtype, d = precision.storage, depth if width is None else width
     scores: Expression = Acc() if scale == 1.0 else apply("Mul", Acc(), Scalar(scale))
     operands: tuple[Tensor, ...] = ()
@@ -40,9 +42,10 @@ def attention(
         depth=depth,
         width=d,
         q=heads_inside(dtype, batch[0], queries, batch[1], depth),
-        k=heads_inside(dtype, batch[0], keys, batch[1], depth),
-        v=heads_inside(dtype, batch[0], keys, batch[1], d),
+        k=heads_inside(dtype, batch[0], keys, shared, depth),
+        v=heads_inside(dtype, batch[0], keys, shared, d),
         scores=Epilogue(scores, operands),
         empty_rows_are_zero=zero,
         y=heads_inside(dtype, batch[0], queries, batch[1], d),
+        sharing=sharing,
     )

@@ -12,7 +12,9 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
+from wpk.extent import Extent
 from wpk.lowering.anchors.base import LoweredProblem, only_view
+from wpk.lowering.batch_axes import batched
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
 from wpk.lowering.context import Context
 from wpk.lowering.free_axis import extent_of, is_free
@@ -22,6 +24,7 @@ from wpk.lowering.views import View, contiguous_strides
 from wpk.problems import Attention, Epilogue
 
 _WEIGHTS = "the weights of attention"
+_BATCH_AXES = 2
 
 
 class AttentionBody:
@@ -73,8 +76,16 @@ class AttentionBody:
         if last.inputs[0] != self.weights or _bare(self.result.expression) != Acc():
             raise RefusedError("weights or a result of attention that something else works on")
         v = only_view(last.inputs[1], "the values of attention")
-        views = [_batched(each, y) for each in (q, k, v, y, *self.scores.operands)]
-        q, k, v, y, *operands = views
+        sharing = _sharing(k, v, y)
+        if sharing == 1:
+            views = (q, k, v, y, *self.scores.operands)
+            owns = [view.leading for view in views]
+            q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading, owns)
+        else:
+            k, v = (_heads(view, (*y.shape[:-3], 1), y.leading) for view in (k, v))
+            q, y, *operands = (
+                _heads(view, y.shape[:-2], y.leading) for view in (q, y, *self.scores.operands)
+            )
         lengths = q.shape[2], k.shape[2]
         free = any(map(is_free, lengths))
         problem = Attention(
@@ -94,6 +105,7 @@ class AttentionBody:
             y=y.tensor(),
             free_queries=extent_of(lengths[0]) if free else None,
             free_keys=extent_of(lengths[1]) if free else None,
+            sharing=sharing if sharing > 1 else None,
         )
         return LoweredProblem(problem, (q, k, v, *operands))
 
@@ -151,8 +163,16 @@ def _bare(expression: Expression) -> Expression:
     return expression
 
 
-def _batched(view: View, y: View) -> View:
-    """Return a view with two batch axes before each matrix, those of ``y``."""
+def _sharing(k: View, v: View, y: View) -> int:
+    """How many heads read one head of keys and values: those of the last batch axis, which both lack."""
     batch = y.shape[:-2]
-    wide = view.broadcast((*batch, *view.shape[-2:]), y.leading)
+    if len(batch) <= _BATCH_AXES:
+        return 1
+    lacking = (len(each.shape) == len(y.shape) and each.shape[-3] == 1 for each in (k, v))
+    return batch[-1] if all(lacking) else 1
+
+
+def _heads(view: View, batch: tuple[int, ...], leading: Extent) -> View:
+    """Return a view with two batch axes before each matrix: the first, and all others."""
+    wide = view.broadcast((*batch, *view.shape[-2:]), leading)
     return wide.reshaped((batch[0], prod(batch[1:]), *view.shape[-2:]))

@@ -18,6 +18,7 @@ from wpk.lowering.anchors.base import (
     stored,
     with_bias,
 )
+from wpk.lowering.batch_axes import batched
 from wpk.lowering.context import Context
 from wpk.lowering.free_axis import broadcast_shapes
 from wpk.lowering.refusal import RefusedError
@@ -124,14 +125,5 @@ def _matrix(b: View) -> View:
 
 def _batched(a: View, b: View, y: View, operands: Sequence[View]) -> list[View]:
     """Return a view with two batch axes before each matrix: (b0, b1, ·, ·)."""
-    batch, leading = y.shape[:-2], y.leading
-    views = [
-        a.broadcast((*batch, *a.shape[-2:]), leading if batch else a.leading),
-        b.broadcast((*batch, *b.shape[-2:]), leading if batch else b.leading),
-        y,
-        *operands,
-    ]
-    if not batch:
-        return [v.reshaped((1, 1, *v.shape)) for v in views]
-    two = (batch[0], prod(batch[1:]))
-    return [v.reshaped((*two, *v.shape[-2:])) for v in views]
+    views = (a, b, y, *operands)
+    return batched(views, y.shape[:-2], y.leading, [view.leading for view in views])

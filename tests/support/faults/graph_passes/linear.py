@@ -37,8 +37,30 @@ _TWO_SIZED = f"""{_H} g (float[2, 3, 6] x, float[6, 6] w, float[6] b) => (float[
     <int64[2] rows = {{6, 6}}, int64[3] back = {{2, 3, 6}}> {{
     f = Reshape(x, rows)  p = Gemm<alpha = 0.9, beta = 0.5, transB = 1>(f, w, b)
     y = Reshape(p, back) }}"""
+_BRANCHES = f"""{_H} g (float[2, 6, 6, 6] x, float[6, 6, 3, 3] w, float[6, 6, 1, 1] v) => (float[2, 6, 6, 6] y) {{
+    p = Conv<pads = [1, 1, 1, 1]>(x, w)  q = Conv(x, v)  s = Add(p, q)  y = Relu(s) }}"""
+_WHOLE = f"""{_H} g (float[2, 4, 64, 64] x) => (float[2, 4, 64, 64] y)
+    <int64[3] rows = {{2, 1, 16384}}, int64[4] back = {{2, 4, 64, 64}}, float[1] s = {{2}}, float[1] b = {{1}}> {{
+    r = Reshape(x, rows)  i = InstanceNormalization(r, s, b)  y = Reshape(i, back) }}"""
 
 FAULTS = (
+    BrokenPass(
+        "the mean of squares stands for the variance",
+        "long-rows",
+        "clean.long_rows",
+        'variance = _mean(editor, editor.add("Mul", [centred, centred], like=x))',
+        'variance = _mean(editor, editor.add("Mul", [x, x], like=x))',
+        _WHOLE,
+    ),
+    BrokenPass(
+        "the smaller window lies in the corner of the larger one",
+        "summed-convolutions",
+        "products.summed_convolutions",
+        "placed = _placed(float_weight(beside), _window(conv), begins)",
+        "placed = _placed(float_weight(beside), _window(conv), [0] * len(begins))",
+        _BRANCHES,
+        constants="w v",
+    ),
     BrokenPass(
         "the scale of a normalisation is tripled",
         "batch-norm-after",

@@ -51,8 +51,30 @@ _ROLLED = f"""{_H} g (float[2, 6, 4] x) => (float[2, 6, 4] y)
     <int64[1] none = {{0}}, int64[1] two = {{2}}, int64[1] six = {{6}}, int64[1] one = {{1}}> {{
     s = Sigmoid(x)  a = Slice(s, two, six, one)  b = Slice(s, none, two, one)
     r = Concat<axis = 1>(a, b)  y = Neg(r) }}"""
+_FLAT = f"""{_H} g (float[2, 3, 6] x, float[6, 6] w, float[6] s) => (float[6, 6] y) <int64[2] flat = {{6, 6}}> {{
+    p = MatMul(x, w)  r = Reshape(p, flat)  y = Sub(s, r) }}"""
+_PLACES = f"""{_H} g (float[2, 4, 2, 2] x, float[4, 4, 1, 1] w) => (float[2, 2, 2, 4] y) <int64[4] to = {{2, 2, 2, 4}}> {{
+    c = Conv(x, w)  r = Reshape(c, to)  y = Neg(r) }}"""
 
 FAULTS = (
+    BrokenPass(
+        "channels take the place of heads",
+        "places-first",
+        "movement.places_first",
+        "back = _TO_LAST if match.merges else _TO_FIRST",
+        "back = [0, 3, 2, 1]",
+        _PLACES,
+        constants="w",
+    ),
+    BrokenPass(
+        "the constant is read first",
+        "rows-before-reshapes",
+        "movement.rows_before_reshapes",
+        "computed = editor.add(node.op, inputs,",
+        "computed = editor.add(node.op, sorted(inputs, key=lambda t: not t.inputs),",
+        _FLAT,
+        constants="w s",
+    ),
     BrokenPass(
         "a map is rolled the other way",
         "moved-rows",

@@ -26,7 +26,19 @@ _QKV = f"""{_H} g (float[2, 5, 8] x, float[8, 24] w) => (float[2, 5, 8] y)
     n = Transpose<perm = [0, 2, 1, 3]>(m)  y = Reshape(n, back) }}"""
 _GATHERED = "a = Gather<axis = 1>(t, q)  b = Gather<axis = 1>(t, k)  c = Gather<axis = 1>(t, v)"
 _SPLIT = """a5, b5, c5 = Split<axis = 1>(t, ones)
-    a = Squeeze(a5, first)  b = Squeeze(b5, first)  c = Squeeze(c5, first)"""
+    a = Squeeze(a5, first)  b = Squeeze(b5, first)  d = Squeeze(c5, first)  c = Relu(d)"""
+_GROUPED = f"""{_H} g (float[2, 4, 5, 8] q, float[2, 2, 7, 8] k, float[2, 2, 7, 4] v,
+    float[4, 1, 1] slopes) => (float[2, 4, 5, 4] y) <int64[1] two = {{2}},
+    int64[5] wide = {{1, 2, 2, 1, 1}}, int64[4] keys = {{2, 4, 7, 8}}, int64[4] values = {{2, 4, 7, 4}}> {{
+    k1 = Unsqueeze(k, two)  k2 = Expand(k1, wide)  ORDER
+    v1 = Unsqueeze(v, two)  v2 = Expand(v1, wide)  v3 = Reshape(v2, values)
+    k4 = Transpose<perm = [0, 1, 3, 2]>(k3)  s = MatMul(q, k4)  t = Mul(s, slopes)
+    p = Softmax<axis = AXIS>(t)  y = MatMul(p, v3) }}"""
+_MASKED = f"""{_H} g (int64[2, 5] m, float[2, 3, 5, 5] x) => (float[2, 3, 5, 5] y)
+    <int64[4] wide = {{2, 1, 1, 5}}, float low = {{-9}}> {{
+    c = Cast<to = 9>(m)  r = Reshape(c, wide)  y = Where(r, x, low) }}"""
+_NEIGHBOURS = f"""{_H} g (float[2, 6, 8] x) => (float[2, 2, 8] y) <int64[2] i = {{INDEX}}> {{
+    r = Sigmoid(x)  y = Gather<axis = 1>(r, i) }}"""
 _HOISTED = f"""{_H} g (float[2, 6, 8] x, float[8, 6] w, float[6] c) => (float[2, 6, 6] y)
     <float half = {{0.5}}> {{
     p = MatMul(x, w)  t = Transpose<perm = [0, 2, 1]>(p)  l = LeakyRelu<alpha = 0.3>(t)
@@ -114,6 +126,48 @@ FAULTS = (
             "int64 q =", "int64[3] ones = {1, 1, 1}, int64[1] first = {1}, int64 q ="
         ),
         "w",
+    ),
+    BrokenPass(
+        "repeated heads are taken for groups in whatever order",
+        "grouped-heads",
+        "fusion.grouped_heads",
+        "if views.groups == (outer, group + time, *matrix):",
+        "if views.groups[2:] == matrix:",
+        _GROUPED.replace(
+            "ORDER", "k7 = Transpose<perm = [0, 2, 1, 3, 4]>(k2)  k3 = Reshape(k7, keys)"
+        ).replace("AXIS", "3"),
+    ),
+    BrokenPass(
+        "the softmax goes along whatever axis",
+        "grouped-heads",
+        "fusion.grouped_heads",
+        'softmax.attrs.get("axis", -1) not in (-1, _RANK - 1)',
+        "False",
+        _GROUPED.replace("ORDER", "k3 = Reshape(k2, keys)").replace("AXIS", "2"),
+    ),
+    BrokenPass(
+        "a cast is made of the wrong integers",
+        "views-before-casts",
+        "fusion.views_before_casts",
+        'editor.add("Cast", [viewed], like=output, attrs=dict(cast.attrs))',
+        'editor.add("Not", [editor.add("Cast", [viewed], like=output, attrs=dict(cast.attrs))], like=output)',
+        _MASKED,
+    ),
+    BrokenPass(
+        "a range begins one element later",
+        "range-gather",
+        "movement.range_gather",
+        '("begin", first), ("end", first + len(index))',
+        '("begin", first + 1), ("end", first + 1 + len(index))',
+        _NEIGHBOURS.replace("INDEX", "2, 3"),
+    ),
+    BrokenPass(
+        "indices are taken for a range that they are not",
+        "range-gather",
+        "movement.range_gather",
+        "if others != list(range(first + 1, first + len(index))):",
+        "if first + len(index) > size:",
+        _NEIGHBOURS.replace("INDEX", "2, 5"),
     ),
     BrokenPass(
         "a vector is moved over a transpose like a scalar",

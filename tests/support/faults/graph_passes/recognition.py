@@ -14,6 +14,14 @@ _NORMALISED = f"""{_H} g ({_ROWS}, float[8] g, float[8] b) => (float[2, 5, 8] y)
     <int64[1] last = {{-1}}, int64[1] axes = {{AXIS}}, float eps = {{0.01}}> {{
     m = ReduceMean(x, axes)  d = Sub(x, m)  q = Mul(d, d)  v = ReduceMean(q, last)  e = Add(v, eps)
     r = Sqrt(e)  n = Div(d, r)  s = Mul(n, g)  y = Add(s, b) }}"""
+_ROOT_MEAN_SQUARE = f"""{_H} g ({_ROWS}, float[8] g) => (float[2, 5, 8] y)
+    <int64[1] last = {{-1}}, float eps = {{0.01}}, float power = {{POWER}}> {{
+    q = Pow(x, power)  v = ReduceMean(q, last)  e = Add(v, eps)  r = Sqrt(e)  i = Reciprocal(r)
+    n = Mul(x, i)  y = Mul(g, n) }}"""
+_ROTATED = f"""{_H} g (float[2, 5, 8] x, float[5, 8] c, float[5, 8] s) => (float[2, 5, 8] y)
+    <int64[1] zero = {{0}}, int64[1] half = {{4}}, int64[1] end = {{8}}, int64[1] last = {{-1}}> {{
+    a = Slice(x, zero, half, last)  b = Slice(x, half, end, last)  m = Neg(b)
+    r = Concat<axis = -1>(TURNED)  p = Mul(x, c)  q = Mul(r, s)  y = Add(p, q) }}"""
 _SWISH = f"""{_H} g ({_ROWS}) => (float[2, 5, 8] y)
     <float three = {{3}}, float zero = {{0}}, float top = {{TOP}}, float six = {{6}}> {{
     a = Add(x, three)  c = Clip(a, zero, top)  d = Div(c, six)  y = BEHIND }}"""
@@ -81,6 +89,40 @@ FAULTS = (
         "if axes is None or not keeps:",
         _NORMALISED.replace("AXIS", "1"),
         "g b",
+    ),
+    BrokenPass(
+        "the scale behind a root-mean-square normalisation is dropped",
+        "recognize-rms-norm",
+        "recognise.rms_norm",
+        "        if gamma is not None:\n            last = last.outputs[0].outputs[0]\n        else:\n",
+        "        if gamma is not None:\n            last = last.outputs[0].outputs[0]\n        if True:\n",
+        _ROOT_MEAN_SQUARE.replace("POWER", "2"),
+        "g",
+    ),
+    BrokenPass(
+        "another power than the square is taken for it",
+        "recognize-rms-norm",
+        "recognise.mean_square",
+        "uniform(square.inputs[1]) != 2.0",
+        "uniform(square.inputs[1]) is None",
+        _ROOT_MEAN_SQUARE.replace("POWER", "4"),
+        "g",
+    ),
+    BrokenPass(
+        "a rotation turns the other way",
+        "rotary-halves",
+        "recognise.rotary",
+        "_stacked(editor, turned, cos1)",
+        "_stacked(editor, sin0, cos1)",
+        _ROTATED.replace("TURNED", "m, a"),
+    ),
+    BrokenPass(
+        "what is made of the wrong halves is taken for a rotation",
+        "rotary-halves",
+        "recognise.rotary",
+        "if ranges != [(0, size // 2), (size // 2, size)]:",
+        "if None in ranges:",
+        _ROTATED.replace("TURNED", "m, b"),
     ),
     BrokenPass(
         "the slope of a hard sigmoid becomes the default",

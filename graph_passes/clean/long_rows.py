@@ -1,0 +1,90 @@
+"""Normalise whole maps by means over places and channels, which many blocks share.
+
+    Reshape(InstanceNormalization(Reshape(x, [n, 1, ...]); s, b))  ->  (x - m) / sqrt(v + epsilon) * s + b
+    m = mean(x),  v = mean((x - m)^2)        each over places, then over channels
+
+torch writes the group norm of a single group so (Wu and He 2018, section 3). One row of a hundred thousand
+elements would be the work of a single block, while all others wait. It comes behind the recognition of norms,
+which would put the parts together again.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.query import dims, floats, made_by, same_dims, why_shared
+
+LEAST_ELEMENTS = 1 << 14
+"""Of a row: shorter ones take a block no longer than five kernels take to start."""
+
+
+@dataclass(frozen=True)
+class _Map:
+    """A normalisation of whole maps, and the Reshape that gives them their shape back."""
+
+    last: gs.Node
+    norm: gs.Node
+    source: gs.Tensor
+
+
+class LongRows(Rule[_Map]):
+    """Write norms of whole maps as means and arithmetic."""
+
+    name = "long-rows"
+    ops = ("Reshape",)
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Map | Refusal | None:
+        """Match norms of one long row for each of the batch."""
+        norm = made_by(node.inputs[0], "InstanceNormalization")
+        first = made_by(norm.inputs[0], "Reshape") if norm is not None else None
+        if norm is None or first is None:
+            return None
+        source, rows = first.inputs[0], dims(norm.inputs[0])
+        shape = dims(source)
+        if shape is None or rows is None or rows[1:2] != [1] or len(shape) < 4:
+            return None
+        sizes = [size for size in shape[1:] if isinstance(size, int)]
+        if not same_dims(shape, dims(node.outputs[0])) or len(sizes) < len(shape) - 1:
+            return None
+        if math.prod(sizes) < LEAST_ELEMENTS:
+            return Refusal(norm.name, f"rows of {math.prod(sizes)} elements are work for a block")
+        if any(floats(tensor) is None for tensor in norm.inputs[1:]):
+            return Refusal(norm.name, f"the scale or the bias of '{norm.name}' is not constant")
+        reason = why_shared(graph, norm.outputs[0])
+        return refusal(norm, reason) or _Map(node, norm, source)
+
+    def rewrite(self, editor: GraphEditor, match: _Map) -> None:
+        """Write the means, and what is made of them."""
+        x, output, norm = match.source, match.last.outputs[0], match.norm
+        mean = _mean(editor, x)
+        # Each of the two kernels that read what is centred computes it anew: it need not lie in memory.
+        centred = editor.add("Sub", [x, mean], like=x)
+        variance = _mean(editor, editor.add("Mul", [centred, centred], like=x))
+        epsilon = np.array(norm.attrs.get("epsilon", 1e-5), np.float32)
+        small = editor.constant(f"{norm.name}_epsilon", epsilon, x.dtype)
+        tensor = variance
+        for op, others in (("Add", [small]), ("Sqrt", []), ("Reciprocal", [])):
+            tensor = editor.add(op, [tensor, *others], like=variance)
+        tensor = editor.add("Mul", [editor.add("Sub", [x, mean], like=x), tensor], like=output)
+        scale, bias = (floats(each) for each in norm.inputs[1:3])
+        for op, values, nothing in (("Mul", scale, 1.0), ("Add", bias, 0.0)):
+            if values is not None and not bool((values == nothing).all()):
+                number = editor.constant(f"{norm.name}_{op}", values.reshape(()), x.dtype)
+                tensor = editor.add(op, [tensor, number], like=output)
+        editor.replace(output, tensor)
+
+
+def _mean(editor: GraphEditor, tensor: gs.Tensor) -> gs.Tensor:
+    """The mean over places, then over channels."""
+    shape = dims(tensor) or []
+    ones = [1] * (len(shape) - 2)
+    places = editor.add("GlobalAveragePool", [tensor], like=tensor, shape=[*shape[:2], *ones])
+    target = np.array([-1, 1, shape[1], *ones[1:]], np.int64)
+    sizes = editor.constant(f"{tensor.name}_channels", target)
+    turned = editor.add(
+        "Reshape", [places, sizes], like=tensor, shape=[shape[0], 1, shape[1], *ones[1:]]
+    )
+    return editor.add("GlobalAveragePool", [turned], like=tensor, shape=[shape[0], 1, *ones])

@@ -1,0 +1,135 @@
+"""Rotary embeddings become products of halves, with the same numbers, and nothing near to them does."""
+
+import re
+
+import numpy as np
+import pytest
+
+from wpk.graph_passes import run_passes
+from wpk.graph_passes.catalogue import simplifying_passes
+from wpk.graph_passes.recognise.rotary import RotaryHalves
+
+X, FACTORS = "float[n, 3, 5, 8] x", "float[5, 8] c, float[5, 8] s"
+HALVES = "a = Slice(x, zero, four, last)  b = Slice(x, four, end, last)"
+TURNED = f"{HALVES}  m = Neg(b)  r = Concat<axis = -1>(m, a)"
+BODY = f"{TURNED}  p = Mul(x, c)  q = Mul(r, s)  y = Add(p, q)"
+
+
+def _text(body: str, inputs: str = f"{X}, {FACTORS}", output: str = "float[n, 3, 5, 8] y") -> str:
+    return f"""<ir_version: 8, opset_import: ["" : 20]> g ({inputs}) => ({output})
+        <int64[1] zero = {{0}}, int64[1] four = {{4}}, int64[1] end = {{9223372036854775807}},
+        int64[1] three = {{3}}, int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] minus = {{-4}},
+        int64[1] last = {{-1}}, int64[1] front = {{3}}, int64[2] sizes = {{4, 4}}> {{ {body} }}"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        BODY,
+        BODY.replace("Mul(x, c)", "Mul(c, x)").replace("Mul(r, s)", "Mul(s, r)"),
+        BODY.replace("Add(p, q)", "Add(q, p)"),
+        BODY.replace("four, end, last", "minus, end, front, one"),
+        BODY.replace(HALVES, "a, b = Split<axis = -1>(x, sizes)"),
+    ],
+)
+def test_a_rotation_is_two_products_of_halves(prove, body):
+    proof = prove(_text(body), RotaryHalves(), terms=4, batches=(1, 3))
+    assert "Concat" not in [node.op for node in proof.graph.nodes if node.outputs[0].name == "r"]
+    (total,) = [node for node in proof.graph.nodes if node.op == "Add"]
+    assert total.outputs[0].shape == ["n", 3, 5, 2, 4]
+    assert all(tensor.inputs[0].op == "Mul" for tensor in total.inputs)
+
+
+def test_constant_factors_leave_one_element_wise_graph(load):
+    graph = load(_text(BODY), constants="c s")
+    run_passes(graph, simplifying_passes())
+    assert sorted(node.op for node in graph.nodes) == [
+        "Add",
+        "Mul",
+        "Mul",
+        "Reshape",
+        "Reshape",
+        "Split",
+    ]
+
+
+def _second(body: str) -> str:
+    """The same rotation of ``z``, with names of its own."""
+    words = body.replace("axis", "AXIS")
+    for name in "abmrpqy":
+        words = re.sub(rf"\b{name}\b", f"{name}2", words)
+    return re.sub(r"\bx\b", "z", words).replace("AXIS", "axis")
+
+
+def test_computed_factors_are_laid_out_once(load):
+    inputs = f"{X}, float[n, 3, 5, 8] z, {FACTORS}"
+    outputs = "float[n, 3, 5, 8] y, float[n, 3, 5, 8] y2"
+    graph = load(_text(f"{BODY} {_second(BODY)}", inputs, outputs))
+    run_passes(graph, simplifying_passes())
+    assert [node.op for node in graph.nodes].count("Concat") == 2
+
+
+def test_factors_may_have_a_batch(prove):
+    text = _text(BODY, f"{X}, float[n, 1, 5, 8] c, float[n, 1, 5, 8] s")
+    prove(text, RotaryHalves(), terms=4, batches=(1, 3))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            _text(BODY, f"{X}, float[5, 1] c, float[5, 8] s"),
+            "'c' has no number of its own for each of 8 elements",
+        ),
+        (
+            _text(BODY, f"{X}, float[5, 8] c, float[1, 8] s"),
+            "'c' and 's' have different shapes",
+        ),
+        (
+            _text(
+                BODY,
+                "float[1, 3, 5, 8] x, float[n, 1, 5, 8] c, float[n, 1, 5, 8] s",
+            ),
+            "'y' has another shape than 'x'",
+        ),
+        (
+            _text(BODY, output="float[n, 3, 5, 8] y, float[n, 3, 5, 8] r"),
+            "'r' is a graph output",
+        ),
+        (
+            _text(BODY + " z = Relu(q)", output="float[n, 3, 5, 8] y, float[n, 3, 5, 8] z"),
+            "'q' has 2 readers",
+        ),
+    ],
+)
+def test_refuses(refusals, text, reason):
+    assert refusals(text, RotaryHalves()) == [reason]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        BODY.replace("Neg(b)", "Relu(b)"),
+        BODY.replace("(m, a)", "(a, m)"),
+        BODY.replace("four, end", "three, end").replace("zero, four", "zero, three"),
+        BODY.replace("Slice(x, zero, four, last)", "Slice(x, zero, end, last, two)"),
+        BODY.replace("Mul(x, c)", "Mul(s, c)"),
+        BODY.replace("Add(p, q)", "Sub(p, q)"),
+    ],
+)
+def test_other_arithmetic_stays(refusals, body):
+    assert refusals(_text(body), RotaryHalves()) == []
+
+
+def test_numbers_are_those_of_the_rotation(load, export, run_model):
+    graph = load(_text(BODY))
+    RotaryHalves()(graph)
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((2, 3, 5, 8)).astype(np.float32)
+    angle = rng.standard_normal((5, 4)).astype(np.float32)
+    angle = np.concatenate([angle, angle], -1)
+    feeds = {"x": x, "c": np.cos(angle), "s": np.sin(angle)}
+    (y,) = run_model(export(graph), feeds)
+    pairs = x[..., :4] + 1j * x[..., 4:]
+    turned = pairs * np.exp(1j * angle[:, :4].astype(np.float64))
+    np.testing.assert_allclose(y, np.concatenate([turned.real, turned.imag], -1), atol=1e-5)
