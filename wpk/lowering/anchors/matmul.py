@@ -25,6 +25,9 @@ from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import NotAViewError, View
 from wpk.problems import Epilogue, Matmul, Tensor
 
+_BATCH_AXES = 2
+"""That kernels walk before each matrix."""
+
 
 class MatmulRule(AnchorRule):
     """Matrix products; heads split or transposed are strides, weights without batch are constants."""
@@ -133,5 +136,13 @@ def _batched(a: View, b: View, y: View, operands: Sequence[View]) -> list[View]:
     ]
     if not batch:
         return [v.reshaped((1, 1, *v.shape)) for v in views]
-    two = (batch[0], prod(batch[1:]))
-    return [v.reshaped((*two, *v.shape[-2:])) for v in views]
+    try:
+        return _with_axes(views, (batch[0], prod(batch[1:])))
+    except NotAViewError:
+        if len(batch) <= _BATCH_AXES:
+            raise
+        return _with_axes(views, (prod(batch[:-1]), batch[-1]))  # the last one may be broadcast
+
+
+def _with_axes(views: Sequence[View], batch: tuple[int, int]) -> list[View]:
+    return [view.reshaped((*batch, *view.shape[-2:])) for view in views]
