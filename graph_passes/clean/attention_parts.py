@@ -3,9 +3,9 @@
     Attention(q, k, v, mask)  ->  MatMul(Softmax(MatMul(q, k^T) * scale + mask), v)
 
 with the reshapes and transposes of split heads where the inputs are (batch, sequence, hidden), and
-a causal mask as a constant. Every later pass then sees one form of attention, and operator fusion
-joins it again as far as kernels compute it. Caches of keys and values, grouped heads and windows
-are refused.
+a causal mask as a constant. Heads of keys and values that several heads of queries share are repeated, as
+exporters write it. Every later pass then sees one form of attention, and operator fusion joins it again
+as far as kernels compute it. Caches of keys and values, and windows, are refused.
 """
 
 from math import sqrt
@@ -53,8 +53,9 @@ def _why_not(node: gs.Node) -> str | None:
             return f"'{tensor.name}' has shape {tensor.shape}: all but the batch must be known"
     if rank(q) == 3 and "q_num_heads" not in node.attrs:
         return "the number of heads is not given"
-    if len({_heads(node, index) for index in range(3)}) != 1:
-        return "several heads of queries share keys and values"
+    queries, keys, values = (_heads(node, index) for index in range(3))
+    if keys != values or queries % keys:
+        return f"{queries} heads of queries share {keys} of keys and {values} of values"
     if any(node.attrs.get(name, -1) >= 0 for name in _WINDOWS):
         return "it looks at a window of keys"
     if mask is not None and (rank(mask) is None or mask.shape[-1] != k.shape[-2]):
@@ -76,7 +77,8 @@ class _Parts:
 
     def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
         self.editor, self.node = editor, node
-        self.q, self.k, self.v = (self._split(index) for index in range(3))
+        self.q = self._split(0)
+        self.k, self.v = (self._repeated(self._split(index)) for index in (1, 2))
 
     def output(self) -> gs.Tensor:
         """Return the tensor that stands for the node's output."""
@@ -105,6 +107,19 @@ class _Parts:
             "Reshape", [tensor, self._ints([0, rows, count, size])], [batch, rows, count, size]
         )
         return self._add("Transpose", [split], [batch, count, rows, size], perm=[0, 2, 1, 3])
+
+    def _repeated(self, heads: gs.Tensor) -> gs.Tensor:
+        """Keys or values with as many heads as queries have."""
+        batch, count, rows, size = heads.shape
+        wanted = self.q.shape[1]
+        if count == wanted:
+            return heads
+        times = wanted // count
+        apart = self._add("Unsqueeze", [heads, self._ints([2])], [batch, count, 1, rows, size])
+        wide = self._ints([1, count, times, rows, size])
+        each = self._add("Expand", [apart, wide], [batch, count, times, rows, size])
+        whole: Dims = [batch, wanted, rows, size]
+        return self._add("Reshape", [each, self._ints([0, wanted, rows, size])], whole)
 
     def _scores(self) -> gs.Tensor:
         """Scaled, capped and masked products of queries and keys."""

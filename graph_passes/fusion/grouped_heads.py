@@ -20,8 +20,10 @@ from wpk.graph_passes.core.query import (
     Dims,
     dims,
     is_graph_output,
+    is_op,
     made_by,
     same_dims,
+    uniform,
 )
 from wpk.graph_passes.fusion.attention import MAX_HEAD
 from wpk.graph_passes.movement.reshape_target import reshape_target
@@ -122,22 +124,35 @@ def _back(tensor: gs.Tensor) -> list[gs.Node] | None:
 
 
 def _forth(softmax: gs.Node) -> list[gs.Node] | None:
-    """Return the element-wise nodes behind a softmax, and the product that reads them; None without one."""
+    """Return what makes weights of a softmax, and the product that reads them; None without one.
+
+    The weights are rounded, or those that are no numbers become 0: what attention's kernels do.
+    """
     nodes: list[gs.Node] = []
-    waiting = list(softmax.outputs[0].outputs)
-    product = None
-    while waiting:
-        node = waiting.pop(0)
-        if any(node is each for each in nodes) or node is product:
-            continue
-        if node.op == "MatMul" and product is None:
-            product = node
-        elif is_elementwise(node):
-            nodes.append(node)
-            waiting.extend(node.outputs[0].outputs)
-        else:
+    tensor = softmax.outputs[0]
+    while True:
+        readers = list({id(each): each for each in tensor.outputs}.values())
+        if len(readers) == 1 and is_op(readers[0], "MatMul") and readers[0].inputs[0] is tensor:
+            return [*nodes, readers[0]]
+        step = (
+            readers if len(readers) == 1 and is_op(readers[0], "Cast") else _guard(tensor, readers)
+        )
+        if step is None:
             return None
-    return None if product is None else [*nodes, product]
+        nodes.extend(step)
+        tensor = step[-1].outputs[0]
+
+
+def _guard(tensor: gs.Tensor, readers: list[gs.Node]) -> list[gs.Node] | None:
+    """Return the nodes of ``Where(IsNaN(p), 0, p)``; None where others read ``p``."""
+    test, choice = (
+        next((each for each in readers if is_op(each, op)), None) for op in ("IsNaN", "Where")
+    )
+    if test is None or choice is None or len(readers) != 2:
+        return None
+    condition, instead, otherwise = choice.inputs
+    guards = condition is test.outputs[0] and uniform(instead) == 0.0 and otherwise is tensor
+    return [test, choice] if guards else None
 
 
 def _repeated(tensor: gs.Tensor) -> _Repeated | None:
@@ -176,6 +191,8 @@ def _why_not(graph: gs.Graph, match: _Attention) -> str | None:
     queries, result = match.scores.inputs[0], match.values.outputs[0]
     if any(len(dims(t) or []) != _RANK for t in (queries, result)):
         return f"queries or results have another number of dimensions than {_RANK}"
+    if any(isinstance(t, gs.Constant) for t in (queries, keys.heads, values.heads)):
+        return "queries, keys or values are constant"
     heads = [(dims(t) or [])[_HEADS] for t in (queries, result)]
     if heads != [keys.groups * keys.times] * 2:
         return f"there are {heads[0]} heads of queries, and {keys.groups * keys.times} of keys"

@@ -1,8 +1,9 @@
 """Write rotary embeddings as two products and a sum over pairs of halves.
 
-    x * cos + Concat(-x1, x0) * sin     x = [x0 x1] along the last axis, as exporters write it
+    x * cos + Concat(-x1, x0) * sin                          x = [x0 x1] along the last axis
+    Concat(x0 * cos - x1 * sin, x0 * sin + x1 * cos)         as ONNX's RotaryEmbedding is defined
 
-is, with the halves along an axis of their own, broadcast over both results,
+are, with the halves along an axis of their own, broadcast over both results,
 
     y = x0 * [cos0 sin1] + x1 * [-sin0 cos1]
 
@@ -14,6 +15,7 @@ computed; what is made of them is made once for all that read them.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -26,10 +28,17 @@ from wpk.graph_passes.core.query import (
     is_op,
     made_by,
     producer,
-    rank,
     same_dims,
     why_any_shared,
 )
+from wpk.graph_passes.movement.views import MOST_AXES
+
+
+class _Factor(NamedTuple):
+    """What half of ``x`` is multiplied by: a tensor, or a half of one."""
+
+    tensor: gs.Tensor
+    half: int | None
 
 
 @dataclass(frozen=True)
@@ -39,16 +48,16 @@ class _Rotation:
     Attributes:
         x: What is rotated.
         half: Elements of each half of its last axis.
-        cos: What it is multiplied by; its last axis is that of ``x``.
-        sin: What its turned halves are multiplied by.
+        cosines: What the first half of ``x`` has in the first result, and the second half in the second.
+        sines: What the second half of ``x`` has in the first result, negated, and the first in the second.
         inner: What the nodes in between make, which vanishes.
         output: The result.
     """
 
     x: gs.Tensor
     half: int
-    cos: gs.Tensor
-    sin: gs.Tensor
+    cosines: tuple[_Factor, _Factor]
+    sines: tuple[_Factor, _Factor]
     inner: list[gs.Tensor]
     output: gs.Tensor
 
@@ -57,11 +66,11 @@ class RotaryHalves(Rule[_Rotation]):
     """Compute both halves of a rotation from both, without a tensor of turned halves."""
 
     name = "rotary-halves"
-    ops = ("Add",)
+    ops = ("Add", "Concat")
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Rotation | Refusal | None:
-        """Match a sum of two products, one of which is of the other's turned halves."""
-        found = next(_rotations(node), None)
+        """Match a sum of two products, one of which is of the other's turned halves; or both results' Concat."""
+        found = next(_rotations(node) if is_op(node, "Add") else _pairs(node), None)
         if found is None:
             return None
         reason = _why_not(found) or why_any_shared(graph, found.inner)
@@ -75,8 +84,8 @@ class RotaryHalves(Rule[_Rotation]):
         target = editor.constant(f"{match.x.name}_paired", np.array([*keep, 2, half], np.int64))
         paired = editor.add("Reshape", [match.x, target], like=match.x, shape=shape)
         first, second = _parted(editor, paired)
-        cos0, cos1 = (_half_of(editor, match.cos, half, index) for index in range(2))
-        sin0, sin1 = (_half_of(editor, match.sin, half, index) for index in range(2))
+        cos0, cos1 = (_beside(editor, each, half) for each in match.cosines)
+        sin0, sin1 = (_beside(editor, each, half) for each in match.sines)
         turned = editor.add("Neg", [sin0], like=sin0)
         of_first = _stacked(editor, cos0, sin1)
         of_second = _stacked(editor, turned, cos1)
@@ -103,7 +112,53 @@ def _rotations(node: gs.Node) -> Iterator[_Rotation]:
             if between is not None:
                 half = int((dims(x) or [0])[-1] or 0) // 2
                 inner = [plain.outputs[0], turned.outputs[0], *between]
-                yield _Rotation(x, half, cos, sin, inner, node.outputs[0])
+                cosines, sines = ((_Factor(t, 0), _Factor(t, 1)) for t in (cos, sin))
+                yield _Rotation(x, half, cosines, sines, inner, node.outputs[0])
+
+
+def _pairs(node: gs.Node) -> Iterator[_Rotation]:
+    """Read a Concat as the two results of a rotation, in every order of their operands."""
+    output, sizes = node.outputs[0], dims(node.outputs[0])
+    if not sizes or len(node.inputs) != 2 or int(node.attrs["axis"]) % len(sizes) != len(sizes) - 1:
+        return
+    difference, total = made_by(node.inputs[0], "Sub"), made_by(node.inputs[1], "Add")
+    if difference is None or total is None:
+        return
+    minuend, subtrahend = (made_by(tensor, "Mul") for tensor in difference.inputs)
+    addends = [made_by(tensor, "Mul") for tensor in total.inputs]
+    products = [minuend, subtrahend, *addends]
+    for third, fourth in permutations(addends):
+        if minuend is None or subtrahend is None or third is None or fourth is None:
+            return
+        for (x0, cos0), (x1, sin0) in (
+            (a, b) for a in permutations(minuend.inputs) for b in permutations(subtrahend.inputs)
+        ):
+            sin1, cos1 = _other(third, x0), _other(fourth, x1)
+            x = _whole(x0, x1)
+            if x is None or sin1 is None or cos1 is None:
+                continue
+            inner = [t for each in (*products, difference, total) if each for t in each.outputs]
+            cosines, sines = (
+                (_Factor(a, None), _Factor(b, None)) for a, b in ((cos0, cos1), (sin0, sin1))
+            )
+            yield _Rotation(x, int(sizes[-1] or 0) // 2, cosines, sines, inner, output)
+
+
+def _other(product: gs.Node, factor: gs.Tensor) -> gs.Tensor | None:
+    """The other factor of a product; None where it has not the first one."""
+    first, second = product.inputs
+    return second if first is factor else first if second is factor else None
+
+
+def _whole(x0: gs.Tensor, x1: gs.Tensor) -> gs.Tensor | None:
+    """The tensor whose halves two tensors are; None where they are not."""
+    part = producer(x0)
+    sizes = dims(part.inputs[0]) if part is not None and part.inputs else None
+    if part is None or not sizes or not isinstance(sizes[-1], int) or sizes[-1] % 2:
+        return None
+    axis, half = len(sizes) - 1, sizes[-1] // 2
+    ranges = [_range_of(each, part.inputs[0], axis) for each in (x0, x1)]
+    return part.inputs[0] if ranges == [(0, half), (half, 2 * half)] else None
 
 
 def _turned_halves(tensor: gs.Tensor, x: gs.Tensor) -> list[gs.Tensor] | None:
@@ -153,11 +208,17 @@ def _why_not(found: _Rotation) -> str | None:
     shape = dims(found.x) or []
     if not same_dims(shape, dims(found.output)):
         return f"'{found.output.name}' has another shape than '{found.x.name}'"
-    for factor in (found.cos, found.sin):
-        if rank(factor) is None or (dims(factor) or [None])[-1:] != shape[-1:]:
-            return f"'{factor.name}' has no number of its own for each of {shape[-1]} elements"
-    if not same_dims(dims(found.cos), dims(found.sin)):
-        return f"'{found.cos.name}' and '{found.sin.name}' have different shapes"
+    if len(shape) + 1 > MOST_AXES:
+        return f"halves of {len(shape)} dimensions have more than the {MOST_AXES} axes that kernels walk"
+    factors = [*found.cosines, *found.sines]
+    for tensor, half in factors:
+        wanted = found.half if half is None else 2 * found.half
+        if (dims(tensor) or [None])[-1] != wanted:
+            return f"'{tensor.name}' has no number of its own for each of {wanted} elements"
+    first = factors[0].tensor
+    for tensor, _ in factors:
+        if not same_dims(dims(first), dims(tensor)):
+            return f"'{first.name}' and '{tensor.name}' have different shapes"
     return None
 
 
@@ -175,17 +236,20 @@ def _parted(editor: GraphEditor, paired: gs.Variable) -> list[gs.Tensor]:
     return halves
 
 
-def _half_of(editor: GraphEditor, tensor: gs.Tensor, half: int, index: int) -> gs.Tensor:
-    """A half of the last axis, with an axis of one element in front of it."""
+def _beside(editor: GraphEditor, factor: _Factor, half: int) -> gs.Tensor:
+    """A factor with an axis of one element in front of its last one."""
+    tensor, index = factor
     shape = dims(tensor) or []
-    bounds = [
-        editor.constant(f"{tensor.name}_{what}", np.array([value], np.int64))
-        for what, value in (
-            *(("begin", index * half), ("end", (index + 1) * half)),
-            ("axis", len(shape) - 1),
-        )
-    ]
-    part = editor.add("Slice", [tensor, *bounds], like=tensor, shape=[*shape[:-1], half])
+    part = tensor
+    if index is not None:
+        bounds = [
+            editor.constant(f"{tensor.name}_{what}", np.array([value], np.int64))
+            for what, value in (
+                *(("begin", index * half), ("end", (index + 1) * half)),
+                ("axis", len(shape) - 1),
+            )
+        ]
+        part = editor.add("Slice", [tensor, *bounds], like=tensor, shape=[*shape[:-1], half])
     axis = editor.constant(f"{tensor.name}_pair", np.array([len(shape) - 1], np.int64))
     return editor.add("Unsqueeze", [part, axis], like=tensor, shape=[*shape[:-1], 1, half])
 

@@ -92,6 +92,12 @@ def test_other_scores_are_steps_over_the_products() -> None:
     assert node.scores[0] == PointwiseCall("add", (PointwiseTensor(0), PointwiseTensor(1)))
 
 
+def test_shared_heads_of_keys_and_values_are_fewer_extents() -> None:
+    description = _one(attentions(Precision.FP16)["shared heads"])
+    assert [tensor.dims[1] for tensor in description.inputs] == [6, 2, 2]
+    assert description.output.dims[1] == 6
+
+
 def test_only_strict_fp32_attention_is_strict() -> None:
     for precision in ASKED:
         strict = _one(attentions(precision)["scaled"]).strict
@@ -241,6 +247,7 @@ def test_the_cpu_computes_attention_with_strides_by_its_definition(name: str) ->
     device.launch(BoundCall(image.digest, tuple(pointers), 0))
     found = output.view(device.read(pointers[-1], output.bytes)).astype(np.float64)
     q, k, v, *bias = (each.astype(np.float64) for each in given[:-1])
+    k, v = (each.repeat(problem.sharing or 1, axis=1) for each in (k, v))
     scores = np.einsum("bhid,bhjd->bhij", q, k) * 0.125
     scores = 5 * np.tanh(scores) if name == "capped" else scores + sum(bias)
     p = np.exp(scores)

@@ -199,6 +199,20 @@ def test_heads_that_share_keys_read_them_where_they_lie(
     compare(model, source, batch)
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_product_may_repeat_matrices_along_its_last_batch_axis(
+    tmp_path: Path, compare: Compare, batch: int
+) -> None:
+    text = """agraph (float[N,2,3,5,8] a, float[N,2,1,8,7] b) => (float[N,2,3,5,7] y) {
+      q = Relu(a)
+      k = Sigmoid(b)
+      y = MatMul(q, k)
+    }"""
+    model, source = lowered(tmp_path, text)
+    assert sorted(kinds(model)) == ["Elementwise", "Elementwise", "Matmul"]
+    compare(model, source, batch)
+
+
 def test_dense_concatenations_lie_in_place(tmp_path: Path, compare: Compare) -> None:
     text = """agraph (float[2,8,5,5] x, float[8,8,3,3] w0, float[8,8,3,3] w1, float[8,16,3,3] w2, float[8,24,1,1] w3) => (float[2,8,5,5] y) {
       s = Conv<pads=[1,1,1,1]>(x, w0)

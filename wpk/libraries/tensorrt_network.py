@@ -36,6 +36,12 @@ def why_no_network(description: Description) -> str | None:
     inner = node.steps if isinstance(node, ReductionNode) else inner
     if isinstance(node, NormNode) and not (node.method == "layernorm" and node.shifted):
         return f"TensorRT's normalisation has a scale and a shift, and is no {node.method} without"
+    if isinstance(node, AttentionNode):
+        queries, keys = (each.dims[1] for each in description.inputs[:2])
+        if queries != keys:
+            return (
+                f"{queries} heads of queries share {keys} heads of keys, which its products do not"
+            )
     return why_not_dense(description) or why_no_layers((*inner, *description.steps))
 
 

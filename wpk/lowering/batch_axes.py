@@ -6,6 +6,8 @@ from math import prod
 from wpk.extent import Extent
 from wpk.lowering.views import NotAViewError, View
 
+_AXES = 2
+
 
 def batched(
     views: Sequence[View], batch: tuple[int, ...], leading: Extent, own: Sequence[Extent]
@@ -36,12 +38,17 @@ def batched(
 
 
 def _foldings(batch: tuple[int, ...], leading: Extent) -> Iterator[tuple[int, int]]:
-    """Pairs of extents: the first axis and all others, then those without axes of one, then the rest."""
+    """Pairs of extents: the first axis and all others, then all others and the last, which may be broadcast.
+
+    Without a free axis, those of one are left out, and any place may part the rest.
+    """
     if not batch:
         yield 1, 1
         return
     yield batch[0], prod(batch[1:])
     if leading.free is not None:
+        if len(batch) > _AXES:
+            yield prod(batch[:-1]), batch[-1]
         return
     long = [extent for extent in batch if extent != 1]
     for place in range(1, len(long)):

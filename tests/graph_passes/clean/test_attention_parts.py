@@ -5,6 +5,7 @@ import pytest
 from wpk.graph_passes import run_passes
 from wpk.graph_passes.clean.attention_parts import AttentionParts
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
+from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
 
 H = '<ir_version: 10, opset_import: ["" : 23]>'
 SPLIT = "float[N, 3, 5, 8] q, float[N, 3, 7, 8] k, float[N, 3, 7, 4] v"
@@ -26,6 +27,23 @@ CASES = {
     "a mask that is added": attention("", SPLIT, "float[N, 3, 5, 4]", "float[5, 7]"),
     "a mask and causal": attention("<is_causal = 1>", SPLIT, "float[N, 3, 5, 4]", "float[5, 7]"),
 }
+
+
+@pytest.mark.parametrize("shape", ["split", "flat"])
+def test_heads_that_share_keys_are_joined_again(prove, shape):
+    inputs = {
+        "split": "float[N, 6, 5, 8] q, float[N, 2, 7, 8] k, float[N, 2, 7, 4] v",
+        "flat": "float[N, 5, 48] q, float[N, 7, 16] k, float[N, 7, 8] v",
+    }[shape]
+    attributes = "" if shape == "split" else "<q_num_heads = 6, kv_num_heads = 2>"
+    result = "float[N, 6, 5, 4]" if shape == "split" else "float[N, 5, 24]"
+    text = attention(attributes, inputs, result, "float[5, 7]")
+    proof = prove(text, AttentionParts(), batches=(1, 3))
+    assert proof.ops.count("Expand") == 2
+    run_passes(proof.graph, [GroupedHeads()])
+    run_passes(proof.graph, [FuseOperators()])
+    assert [n.op for n in proof.graph.nodes if n.domain == "wpk"] == ["attention_0"]
+    assert "Expand" not in [node.op for node in proof.graph.nodes]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -50,8 +68,8 @@ def test_a_boolean_mask_chooses(prove):
     ("text", "reason"),
     [
         (
-            attention("<q_num_heads = 6, kv_num_heads = 3>", FLAT, "float[N, 5, 24]"),
-            "several heads of queries share keys",
+            attention("<q_num_heads = 4, kv_num_heads = 3>", FLAT, "float[N, 5, 16]"),
+            "4 heads of queries share 3 of keys and 3 of values",
         ),
         (
             attention("<softcap = 2.0>", SPLIT, "float[N, 3, 5, 4]", "float[5, 7]"),

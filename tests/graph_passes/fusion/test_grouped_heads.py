@@ -91,6 +91,17 @@ def test_one_head_for_all_and_free_lengths(prove, heads):
             "'p' is read elsewhere",
         ),
         (
+            _text(BODY + " z = Relu(s)", output="float[n, 6, 5, 4] y, float[n, 6, 5, 7] z"),
+            "'s' is read elsewhere",
+        ),
+        (
+            _text(BODY.replace("q = ", "").replace("MatMul(q,", "MatMul(heads,"), INPUTS).replace(
+                "float half",
+                "float[1, 6, 5, 8] heads = {" + ", ".join(["1"] * 240) + "}, float half",
+            ),
+            "queries, keys or values are constant",
+        ),
+        (
             _text(BODY.replace("axis = 3", "axis = 2")),
             "the softmax is not along the last axis",
         ),
@@ -114,6 +125,12 @@ def test_wide_heads_stay(refusals):
     [
         BODY.replace("MatMul(q, k4)", "MatMul(q, k6)").replace(TURNED, f"{TURNED} k6 = Relu(k4)"),
         BODY.replace("p = Softmax<axis = 3>(t)", "p = Sigmoid(t)"),
+        # weights that something works on, or that others read
+        BODY.replace("y = MatMul(p, v3)", "w = Relu(p)  y = MatMul(w, v3)"),
+        BODY.replace(
+            "y = MatMul(p, v3)", "e = Less(p, half)  w = Where(e, zero, p)  y = MatMul(w, v3)"
+        ),
+        BODY.replace("y = MatMul(p, v3)", "e = IsNaN(p)  w = Where(e, half, p)  y = MatMul(w, v3)"),
         # heads in another order: h of R times G instead of G times R
         BODY.replace(
             "k3 = Reshape(k2, keys)",

@@ -69,6 +69,49 @@ def test_computed_factors_are_laid_out_once(load):
     assert [node.op for node in graph.nodes].count("Concat") == 2
 
 
+PAIR = """a = Slice(x, zero, four, last)  b = Slice(x, four, end, last)  ac = Mul(a, c)  bs = Mul(s, b)
+    as = Mul(s, a)  bc = Mul(b, c)  u = Sub(ac, bs)  v = Add(as, bc)  y = Concat<axis = -1>(u, v)"""
+NARROW = f"{X}, float[5, 4] c, float[5, 4] s"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        PAIR,
+        PAIR.replace("Add(as, bc)", "Add(bc, as)"),
+        PAIR.replace("Mul(a, c)", "Mul(c, a)").replace("<axis = -1>", "<axis = 3>"),
+    ],
+)
+def test_both_results_of_a_rotation_are_one(prove, body):
+    proof = prove(_text(body, NARROW), RotaryHalves(), terms=4, batches=(1, 3))
+    (total,) = [node for node in proof.graph.nodes if node.op == "Add"]
+    assert total.outputs[0].shape == ["n", 3, 5, 2, 4]
+    assert "Sub" not in proof.ops
+
+
+def test_four_different_factors_stay_where_they_belong(prove):
+    body = PAIR.replace("Mul(s, a)", "Mul(s2, a)").replace("Mul(b, c)", "Mul(b, c2)")
+    inputs = f"{NARROW}, float[5, 4] s2, float[5, 4] c2"
+    prove(_text(body, inputs), RotaryHalves(), terms=4, batches=(2,))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        PAIR.replace("Sub(ac, bs)", "Add(ac, bs)"),
+        PAIR.replace("(u, v)", "(v, u)"),
+        PAIR.replace("Sub(ac, bs)", "Sub(bs, ac)"),
+        PAIR.replace("axis = -1", "axis = -2").replace("y =", "w =") + "  y = Reshape(w, whole)",
+        PAIR.replace("Mul(b, c)", "Mul(a, c)"),
+    ],
+)
+def test_other_results_side_by_side_stay(refusals, body):
+    text = _text(body, NARROW).replace(
+        "int64[1] zero", "int64[4] whole = {-1, 3, 5, 8}, int64[1] zero"
+    )
+    assert refusals(text, RotaryHalves()) == []
+
+
 def test_factors_may_have_a_batch(prove):
     text = _text(BODY, f"{X}, float[n, 1, 5, 8] c, float[n, 1, 5, 8] s")
     prove(text, RotaryHalves(), terms=4, batches=(1, 3))
@@ -91,6 +134,10 @@ def test_factors_may_have_a_batch(prove):
                 "float[1, 3, 5, 8] x, float[n, 1, 5, 8] c, float[n, 1, 5, 8] s",
             ),
             "'y' has another shape than 'x'",
+        ),
+        (
+            _text(BODY, f"float[n, 2, 3, 5, 8] x, {FACTORS}", "float[n, 2, 3, 5, 8] y"),
+            "halves of 5 dimensions have more than the 5 axes that kernels walk",
         ),
         (
             _text(BODY, output="float[n, 3, 5, 8] y, float[n, 3, 5, 8] r"),

@@ -24,6 +24,7 @@ def attentions(precision: Precision) -> dict[str, Attention]:
     plain = {
         "scaled": attention(33, KEYS, 64, **given),  # type: ignore[arg-type]
         "wide values": attention(33, KEYS, 64, width=96, **given),  # type: ignore[arg-type]
+        "shared heads": attention(33, KEYS, 64, batch=(2, 6), sharing=3, **given),  # type: ignore[arg-type]
         "one query": attention(1, KEYS, 64, **given),  # type: ignore[arg-type]
     }
     biased = {

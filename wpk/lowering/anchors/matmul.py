@@ -26,6 +26,8 @@ from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import NotAViewError, View
 from wpk.problems import Epilogue, Matmul, Tensor
 
+"""That kernels walk before each matrix."""
+
 
 class MatmulRule(AnchorRule):
     """Matrix products; heads split or transposed are strides, weights without batch are constants."""

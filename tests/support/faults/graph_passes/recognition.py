@@ -22,6 +22,10 @@ _ROTATED = f"""{_H} g (float[2, 5, 8] x, float[5, 8] c, float[5, 8] s) => (float
     <int64[1] zero = {{0}}, int64[1] half = {{4}}, int64[1] end = {{8}}, int64[1] last = {{-1}}> {{
     a = Slice(x, zero, half, last)  b = Slice(x, half, end, last)  m = Neg(b)
     r = Concat<axis = -1>(TURNED)  p = Mul(x, c)  q = Mul(r, s)  y = Add(p, q) }}"""
+_PAIR = f"""{_H} g (float[2, 5, 8] x, float[5, 4] c, float[5, 4] s) => (float[2, 5, 8] y)
+    <int64[1] zero = {{0}}, int64[1] half = {{4}}, int64[1] end = {{8}}, int64[1] last = {{-1}}> {{
+    a = Slice(x, zero, half, last)  b = Slice(x, half, end, last)  ac = Mul(a, c)  bs = Mul(b, s)
+    as = Mul(a, s)  bc = Mul(b, c)  u = Sub(ac, bs)  v = Add(as, bc)  y = Concat<axis = -1>(u, v) }}"""
 _SWISH = f"""{_H} g ({_ROWS}) => (float[2, 5, 8] y)
     <float three = {{3}}, float zero = {{0}}, float top = {{TOP}}, float six = {{6}}> {{
     a = Add(x, three)  c = Clip(a, zero, top)  d = Div(c, six)  y = BEHIND }}"""
@@ -115,6 +119,14 @@ FAULTS = (
         "_stacked(editor, turned, cos1)",
         "_stacked(editor, sin0, cos1)",
         _ROTATED.replace("TURNED", "m, a"),
+    ),
+    BrokenPass(
+        "cosines and sines of the second result change places",
+        "rotary-halves",
+        "recognise.rotary",
+        "((cos0, cos1), (sin0, sin1))",
+        "((cos0, sin1), (sin0, cos1))",
+        _PAIR,
     ),
     BrokenPass(
         "what is made of the wrong halves is taken for a rotation",
