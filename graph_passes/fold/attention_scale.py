@@ -92,7 +92,7 @@ class ScaleBehindProduct(GraphPass):
                 scaled = chain[0].inputs[0] if chain else operand
                 node = made_by(scaled, "Mul", "Div")
                 found = scalar_factor(node) if node is not None else None
-                if node is None or found is None:
+                if node is None or found is None or (chain and _is_projection(_start(found[0]))):
                     continue
                 reason = why_any_shared(graph, [scaled, *(view.outputs[0] for view in chain)])
                 if reason is not None:
@@ -139,6 +139,12 @@ def scalar_factor(node: gs.Node) -> tuple[gs.Tensor, float] | None:
 def _constant(editor: GraphEditor, node: gs.Node, factor: float) -> gs.Constant:
     dtype = node.outputs[0].dtype
     return editor.constant(f"{node.name}_factor", np.array(factor), dtype)
+
+
+def _start(tensor: gs.Tensor) -> gs.Tensor:
+    """What the views before a tensor start from."""
+    chain = views_before(tensor)
+    return chain[0].inputs[0] if chain else tensor
 
 
 def _is_projection(tensor: gs.Tensor) -> bool:
