@@ -113,7 +113,6 @@ def _quantise(network: Network, form: str, plain: Path, path: Path) -> None:
     fp8, signed = ort.QuantType.QFLOAT8E4M3FN, ort.QuantType.QInt8
     activations = signed if network.symmetric else ort.QuantType.QUInt8
     method = ort.CalibrationMethod
-    logging.disable(logging.WARNING)  # advice on networks with weights that were learned
     ort.quantize_static(
         plain,
         path,
@@ -147,6 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("form", choices=FORMS)
     parser.add_argument("output", type=Path)
     arguments = parser.parse_args(argv)
+    logging.disable(logging.WARNING)  # advice on networks with weights that were learned
     write(NETWORKS[arguments.network], arguments.form, arguments.output)
     return 0
 
