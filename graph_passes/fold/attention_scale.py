@@ -26,7 +26,7 @@ from wpk.graph_passes.core.query import (
     why_not_replace,
 )
 from wpk.graph_passes.fold.linear_operator import LINEAR_OPS
-from wpk.graph_passes.movement.views import views_before
+from wpk.graph_passes.movement.views import viewed, views_before
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ class ScaleBehindProduct(GraphPass):
             inputs = list(product.inputs)
             for index, operand in enumerate(inputs):
                 chain = views_before(operand)
-                scaled = chain[0].inputs[0] if chain else operand
+                scaled = viewed(operand)
                 node = made_by(scaled, "Mul", "Div")
                 found = scalar_factor(node) if node is not None else None
-                if node is None or found is None or (chain and _is_projection(_start(found[0]))):
+                if node is None or found is None or (chain and _is_projection(viewed(found[0]))):
                     continue
                 reason = why_any_shared(graph, [scaled, *(view.outputs[0] for view in chain)])
                 if reason is not None:
@@ -139,12 +139,6 @@ def scalar_factor(node: gs.Node) -> tuple[gs.Tensor, float] | None:
 def _constant(editor: GraphEditor, node: gs.Node, factor: float) -> gs.Constant:
     dtype = node.outputs[0].dtype
     return editor.constant(f"{node.name}_factor", np.array(factor), dtype)
-
-
-def _start(tensor: gs.Tensor) -> gs.Tensor:
-    """What the views before a tensor start from."""
-    chain = views_before(tensor)
-    return chain[0].inputs[0] if chain else tensor
 
 
 def _is_projection(tensor: gs.Tensor) -> bool:

@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.kinds import VIEWS
 from wpk.graph_passes.core.query import element_type, made_by, producer, why_shared
-from wpk.graph_passes.movement.views import views_before
+from wpk.graph_passes.movement.views import viewed
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,5 @@ class ViewsBeforeCasts(Rule[_ViewedCast]):
 
 def _is_given(tensor: gs.Tensor) -> bool:
     """Whether a tensor is an input of the graph, or a view of one."""
-    chain = views_before(tensor)
-    first = chain[0].inputs[0] if chain else tensor
+    first = viewed(tensor)
     return producer(first) is None and not isinstance(first, gs.Constant)

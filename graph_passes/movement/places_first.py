@@ -17,6 +17,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.kinds import SPATIAL, is_elementwise
 from wpk.graph_passes.core.query import Dims, dims, is_op, producer
+from wpk.graph_passes.movement.turns import turned
 
 _MAP = 4
 """Dimensions of a map: batch, channels, and two of places."""
@@ -55,7 +56,7 @@ class PlacesFirst(Rule[_Merging]):
         output, shape = node.outputs[0], dims(node.outputs[0]) or []
         inside = [shape[axis] for axis in ([0, 3, 1, 2] if match.merges else _TO_LAST)]
         order = _TO_LAST if match.merges else _TO_FIRST
-        first = _turned(editor, node.inputs[0], order)
+        first = turned(editor, node.inputs[0], order)
         sizes = np.array([size if isinstance(size, int) else -1 for size in inside], np.int64)
         constant = editor.constant(f"{node.name}_places", sizes)
         middle = editor.add("Reshape", [first, constant], like=output, shape=inside)
@@ -84,9 +85,3 @@ def _maker(tensor: gs.Tensor) -> gs.Node | None:
             return node
         node = producer(read[0])
     return node
-
-
-def _turned(editor: GraphEditor, tensor: gs.Tensor, order: list[int]) -> gs.Tensor:
-    shape = dims(tensor) or []
-    moved = [shape[axis] for axis in order]
-    return editor.add("Transpose", [tensor], like=tensor, shape=moved, attrs={"perm": order})

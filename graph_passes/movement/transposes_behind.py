@@ -17,9 +17,8 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.kinds import MATRIX, SPATIAL, is_anchor, is_elementwise
-from wpk.graph_passes.core.query import dims, is_op, made_by, producer, same_dims
-from wpk.graph_passes.movement.reshape_chains import permutation
-from wpk.graph_passes.movement.turns import Swap
+from wpk.graph_passes.core.query import dims, is_op, producer, same_dims
+from wpk.graph_passes.movement.turns import Swap, Turn, transpose_of, turned
 
 _LEAST_RANK = 3
 """Of tensors: a transposed matrix is read in place by whatever multiplies it."""
@@ -37,10 +36,10 @@ class TransposesBehind(Rule[Swap]):
         shape = None if output is None else dims(output)
         if output is None or shape is None or len(shape) < _LEAST_RANK:
             return None
-        turned = [t for t in node.inputs if _is_turned(t) and same_dims(dims(t), shape)]
-        if not turned:
+        turns = [_turn(t) for t in node.inputs if same_dims(dims(t), shape)]
+        perm = next((turn.perm for turn in turns if turn is not None), None)
+        if perm is None:
             return None
-        perm = _perm(turned[0])
         inputs = [_Operand(tensor, perm, len(shape)) for tensor in node.inputs]
         if not all(operand.is_known for operand in inputs) or not _fits(inputs):
             return None
@@ -56,8 +55,8 @@ class TransposesBehind(Rule[Swap]):
     def rewrite(self, editor: GraphEditor, match: Swap) -> None:
         """Write the node, and the transpose behind it."""
         attrs = {"perm": match.perm}
-        turned = editor.add("Transpose", [match.make(editor)], like=match.output, attrs=attrs)
-        editor.replace(match.output, turned)
+        new = editor.add("Transpose", [match.make(editor)], like=match.output, attrs=attrs)
+        editor.replace(match.output, new)
 
 
 class _Operand:
@@ -65,15 +64,11 @@ class _Operand:
 
     def __init__(self, tensor: gs.Tensor, perm: list[int], rank: int) -> None:
         self._tensor, self._perm, self._rank = tensor, perm, rank
+        turn = _turn(tensor)
         self.is_constant = isinstance(tensor, gs.Constant) or bool(tensor.is_empty())
-        self.is_turned = _is_turned(tensor) and _perm(tensor) == perm
+        self.is_turned = turn is not None and turn.perm == perm
         self.is_known = self.is_constant or len(dims(tensor) or []) == rank
-
-    @property
-    def source(self) -> gs.Tensor:
-        """What computes it, before the transpose."""
-        maker = producer(self._tensor)
-        return maker.inputs[0] if self.is_turned and maker is not None else self._tensor
+        self.source = turn.source if turn is not None and turn.perm == perm else tensor
 
     def inside(self, editor: GraphEditor) -> gs.Tensor:
         """The operand in the order before the transpose."""
@@ -91,25 +86,16 @@ class _Operand:
             )
         if tensor.is_empty():
             return tensor
-        shape = dims(tensor) or []
-        attrs = {"perm": order}
-        moved_shape = [shape[axis] for axis in order]
-        return editor.add("Transpose", [tensor], like=tensor, shape=moved_shape, attrs=attrs)
+        return turned(editor, tensor, order)
 
 
-def _is_turned(tensor: gs.Tensor) -> bool:
-    """Whether a Transpose that leaves the first dimension in front makes it of an operator's result."""
-    node = made_by(tensor, "Transpose")
-    perm = permutation(node) if node is not None else None
-    if node is None or perm is None or perm[0] != 0:
-        return False
-    maker = producer(node.inputs[0])
-    return is_anchor(maker) or is_elementwise(maker)
-
-
-def _perm(tensor: gs.Tensor) -> list[int]:
-    node = producer(tensor)
-    return list(permutation(node) or []) if node is not None else []
+def _turn(tensor: gs.Tensor) -> Turn | None:
+    """The Transpose that makes a tensor of an operator's result, and leaves the first dimension in front."""
+    turn = transpose_of(tensor)
+    if turn is None or turn.perm[0] != 0:
+        return None
+    maker = producer(turn.source)
+    return turn if is_anchor(maker) or is_elementwise(maker) else None
 
 
 def _fits(inputs: Sequence[_Operand]) -> bool:

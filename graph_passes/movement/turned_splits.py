@@ -13,9 +13,8 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.kinds import MATRIX, VIEWS
-from wpk.graph_passes.core.query import dims, is_op, made_by
-from wpk.graph_passes.movement.reshape_chains import permutation
-from wpk.graph_passes.movement.turns import Turn, turn_of
+from wpk.graph_passes.core.query import dims, is_op
+from wpk.graph_passes.movement.turns import Turn, transpose_of, turn_of
 
 
 class _Parting(NamedTuple):
@@ -57,12 +56,8 @@ class TurnedSplits(Rule[_Parting]):
 
 def _turn_of_factors(node: gs.Node) -> Turn | None:
     """The Transpose in front of a Split whose parts are all multiplied."""
-    transpose = made_by(node.inputs[0], "Transpose")
-    perm = permutation(transpose) if transpose is not None else None
-    if transpose is None or perm is None or dims(transpose.inputs[0]) is None:
-        return None
     outputs = [output for output in node.outputs if not output.is_empty()]
-    return Turn(transpose.inputs[0], perm) if all(map(_is_multiplied, outputs)) else None
+    return transpose_of(node.inputs[0]) if all(map(_is_multiplied, outputs)) else None
 
 
 def _is_multiplied(tensor: gs.Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""Transposes that take the first dimension away, and nodes that move before them."""
+"""Transposes, those that take the first dimension away, and nodes that move before them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from wpk.graph_passes.movement.reshape_chains import permutation
 
 @dataclass(frozen=True)
 class Turn:
-    """A Transpose that takes the first dimension away: its input, and where dimensions come from."""
+    """A Transpose: its input, and where dimensions come from."""
 
     source: gs.Tensor
     perm: list[int]
@@ -38,10 +38,23 @@ class Swap:
     perm: list[int]
 
 
-def turn_of(tensor: gs.Tensor) -> Turn | None:
-    """Return the Transpose that makes a tensor, if it takes the first dimension away."""
+def transpose_of(tensor: gs.Tensor) -> Turn | None:
+    """Return the Transpose that makes a tensor of one whose shape is known."""
     node = made_by(tensor, "Transpose")
     perm = permutation(node) if node is not None else None
-    if node is None or perm is None or perm[0] == 0 or dims(node.inputs[0]) is None:
+    if node is None or perm is None or dims(node.inputs[0]) is None:
         return None
     return Turn(node.inputs[0], perm)
+
+
+def turn_of(tensor: gs.Tensor) -> Turn | None:
+    """Return the Transpose that makes a tensor, if it takes the first dimension away."""
+    turn = transpose_of(tensor)
+    return turn if turn is not None and turn.perm[0] != 0 else None
+
+
+def turned(editor: GraphEditor, tensor: gs.Tensor, perm: list[int]) -> gs.Tensor:
+    """Write a Transpose of a tensor whose shape is known."""
+    shape = dims(tensor) or []
+    moved = [shape[axis] for axis in perm]
+    return editor.add("Transpose", [tensor], like=tensor, shape=moved, attrs={"perm": perm})

@@ -103,6 +103,12 @@ def views_before(tensor: gs.Tensor) -> list[gs.Node]:
     return chain
 
 
+def viewed(tensor: gs.Tensor) -> gs.Tensor:
+    """Return what the views before ``tensor`` start from: itself where there are none."""
+    chain = views_before(tensor)
+    return chain[0].inputs[0] if chain else tensor
+
+
 def trace(source: gs.Tensor, chain: Sequence[gs.Node]) -> Views | None:
     """Describe ``chain``, which starts at ``source``; None when a shape is not known well enough."""
     shape = dims(source)

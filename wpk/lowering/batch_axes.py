@@ -9,23 +9,20 @@ from wpk.lowering.views import NotAViewError, View
 _AXES = 2
 
 
-def batched(
-    views: Sequence[View], batch: tuple[int, ...], leading: Extent, own: Sequence[Extent]
-) -> list[View]:
+def batched(views: Sequence[View], batch: tuple[int, ...], leading: Extent) -> list[View]:
     """Return views with two batch axes before each matrix.
 
     Args:
         views: Whose last two axes are matrices, and whose others broadcast to ``batch``.
         batch: Extents of the batch, any number of axes.
-        leading: Of the first axis.
-        own: The leading extent of each view, which matters where there is no batch.
+        leading: Of the first axis; without a batch, views keep their own.
 
     Raises:
         NotAViewError: No two axes say where the matrices of all views lie.
     """
     wide = [
-        view.broadcast((*batch, *view.shape[-2:]), leading if batch else each)
-        for view, each in zip(views, own, strict=True)
+        view.broadcast((*batch, *view.shape[-2:]), leading if batch else view.leading)
+        for view in views
     ]
     found: NotAViewError | None = None
     for two in _foldings(batch, leading):

@@ -79,8 +79,7 @@ class AttentionBody:
         sharing = _sharing(k, v, y)
         if sharing == 1:
             views = (q, k, v, y, *self.scores.operands)
-            owns = [view.leading for view in views]
-            q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading, owns)
+            q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading)
         else:
             k, v = (_heads(view, (*y.shape[:-3], 1), y.leading) for view in (k, v))
             q, y, *operands = (

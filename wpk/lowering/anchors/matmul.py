@@ -49,7 +49,11 @@ class MatmulRule(AnchorRule):
         a, b = _operands(anchor.node, anchor.inputs)
         result = _gemm_terms(result, anchor)
         flat = _flattened(a, b, y, result.operands)
-        a, b, y, *operands = flat if flat is not None else _batched(a, b, y, result.operands)
+        if flat is None:
+            views = (a, b, y, *result.operands)
+            a, b, y, *operands = batched(views, y.shape[:-2], y.leading)
+        else:
+            a, b, y, *operands = flat
         constant = None
         if all(s == 0 or n == 1 for n, s in zip(b.shape[:-2], b.strides[:-2], strict=True)):
             constant = context.constant(_matrix(b))
@@ -123,9 +127,3 @@ def _matrices(view: View) -> Tensor:
 def _matrix(b: View) -> View:
     rows = b.shape[-2]
     return replace(b, leading=Extent(rows), shape=b.shape[-2:], strides=b.strides[-2:])
-
-
-def _batched(a: View, b: View, y: View, operands: Sequence[View]) -> list[View]:
-    """Return a view with two batch axes before each matrix: (b0, b1, ·, ·)."""
-    views = (a, b, y, *operands)
-    return batched(views, y.shape[:-2], y.leading, [view.leading for view in views])
