@@ -6,6 +6,9 @@ that patterns are found bare; recognition comes before constants move into weigh
 part of the patterns.
 """
 
+from collections.abc import Collection
+from itertools import chain
+
 from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
 from wpk.graph_passes.clean.byte_products import ByteProducts
@@ -100,13 +103,23 @@ from wpk.graph_passes.recurrent.operators import RecurrentOperators
 from wpk.graph_passes.recurrent.states import RecurrentStates
 
 
-def pass_groups(precision: Precision) -> list[list[GraphPass]]:
+def pass_groups(
+    precision: Precision, changed: Collection[str] = frozenset()
+) -> list[list[GraphPass]]:
     """Return new instances of all passes: groups in order, each to be run to a fixpoint.
 
     Args:
         precision: Written into the graph's types before operators are fused, so that the casts
             become part of them.
+        changed: Keys of the sites that are decided otherwise than usually (`wpk.graph_passes.core.sites`).
     """
+    groups = _groups(precision)
+    for each in chain.from_iterable(groups):
+        each.changed = changed
+    return groups
+
+
+def _groups(precision: Precision) -> list[list[GraphPass]]:
     return [
         simplifying_passes(precision.storage),
         [

@@ -6,6 +6,7 @@ out of order) is tidied here, so a pass only has to connect tensors correctly.
 """
 
 import abc
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
@@ -13,6 +14,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError, WpkError
 from wpk.graph_passes.core.query import tensors_of
+from wpk.graph_passes.core.sites import Site, is_changed, site_of
 from wpk.graph_passes.core.tidy import remove_dead_nodes, sort_nodes
 
 TensorSignature = tuple[str, object, tuple[object, ...] | None]
@@ -43,10 +45,12 @@ class PassResult:
     Attributes:
         rewritten: Number of rewrites; 0 means that the graph is unchanged.
         refusals: One entry for each node that looked like a match and was left alone.
+        sites: The places at which the pass had a choice, whatever it did there.
     """
 
     rewritten: int = 0
     refusals: list[Refusal] = field(default_factory=list)
+    sites: list[Site] = field(default_factory=list)
 
     def refuse(self, node: gs.Node, reason: str) -> None:
         """Note that ``node`` was left alone."""
@@ -60,9 +64,18 @@ class GraphPass(abc.ABC):
     Calling the pass is final: it checks `requires`, applies, removes dead nodes, sorts the rest
     topologically (stable: independent nodes keep their order), and checks that the graph's inputs
     and outputs kept their names, order, types and known dimensions.
+
+    A pass that is a choice, since a graph may be faster without some of its rewrites, asks `takes` at
+    each place before it rewrites there.
+
+    Attributes:
+        is_choice: Whether it has a choice anywhere.
+        changed: Keys of the sites that are decided otherwise than usually (`wpk.graph_passes.core.sites`).
     """
 
     name: ClassVar[str]
+    is_choice: ClassVar[bool] = False
+    changed: Collection[str] = frozenset()
 
     @abc.abstractmethod
     def apply(self, graph: gs.Graph) -> PassResult:
@@ -77,6 +90,24 @@ class GraphPass(abc.ABC):
         """Say why ``graph`` cannot be given to this pass at all; None when it can."""
         del graph
         return None
+
+    @final
+    def takes(self, result: PassResult, nodes: Sequence[gs.Node], words: str) -> bool:
+        """Whether to do at a place what the pass usually does; what is taken back is refused.
+
+        Args:
+            result: Told of the site.
+            nodes: What is decided over, in an order that equal places share; the last is named in the refusal.
+            words: What the pass does, as a clause.
+        """
+        if not self.is_choice:
+            raise ValueError(f"pass {self.name} does not say that it is a choice")
+        site = site_of(self.name, nodes, words)
+        result.sites.append(site)
+        if not is_changed(site, self.changed):
+            return True
+        result.refuse(nodes[-1], f"taken back: {words} ({site.key})")
+        return False
 
     @final
     def __call__(self, graph: gs.Graph) -> PassResult:

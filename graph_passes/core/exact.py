@@ -34,6 +34,13 @@ class ExactConstant(gs.Constant):  # type: ignore[misc]
         super().__init__(name, in_file(rounded))
         self.exact = in_file(exact)
 
+    def copy(self) -> "ExactConstant":
+        """Return a constant of the same values, as copies of graphs hold."""
+        copied = super().copy()
+        copied.__class__ = ExactConstant
+        copied.exact = self.exact
+        return copied  # type: ignore[no-any-return]
+
 
 def know_exactly(constant: gs.Constant, exact: Array) -> None:
     """Keep what the values of a constant were before somebody else rounded them, if they were.

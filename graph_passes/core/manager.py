@@ -9,6 +9,7 @@ from wpk.did_you_mean import choices_words
 from wpk.errors import GraphError
 from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.core.shapes import infer_shapes
+from wpk.graph_passes.core.sites import Site
 
 # Each round lets a rewrite enable another one; the deepest chain known (export noise, folding,
 # recognition, absorption) takes five. More means that two passes undo each other.
@@ -27,12 +28,14 @@ class PassRecord:
         rewritten: Rewrites, summed over the rounds.
         refusals: What it left alone in the last round, each with its reason.
         skipped: Whether it was skipped on request, and so did nothing.
+        sites: Where it had a choice, each once, over all rounds.
     """
 
     name: str
     rewritten: int
     refusals: tuple[Refusal, ...]
     skipped: bool = False
+    sites: tuple[Site, ...] = ()
 
 
 def check_skips(skip: Collection[str], allowed: Collection[str]) -> None:
@@ -79,14 +82,16 @@ def run_passes(
     active = [each for each in passes if each.name not in skip]
     rewritten = dict.fromkeys((each.name for each in passes), 0)
     refusals: dict[str, tuple[Refusal, ...]] = dict.fromkeys(rewritten, ())
+    sites: dict[str, dict[Site, None]] = {name: {} for name in rewritten}
     infer_shapes(graph)
     for results in _rounds(graph, active, progress):
         for name, result in results.items():
             rewritten[name] += result.rewritten
             refusals[name] = tuple(result.refusals)
+            sites[name] |= dict.fromkeys(result.sites)
     return [
-        PassRecord(each.name, rewritten[each.name], refusals[each.name], each.name in skip)
-        for each in passes
+        PassRecord(n, rewritten[n], refusals[n], skipped=n in skip, sites=tuple(sites[n]))
+        for n in (each.name for each in passes)
     ]
 
 

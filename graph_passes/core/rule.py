@@ -30,6 +30,17 @@ class Rule(GraphPass, Generic[Match]):
     ops: ClassVar[tuple[str, ...]] = ()
     """The standard operators whose nodes the rule starts from; without any, it is every node."""
 
+    choice_words: ClassVar[str] = ""
+    """What the rule does, as a clause, where it is a choice."""
+
+    def decided_over(self, match: Match) -> Sequence[gs.Node]:
+        """Return the nodes that a choice is about, in the order of the graph.
+
+        Raises:
+            NotImplementedError: The rule is no choice.
+        """
+        raise NotImplementedError(f"pass {self.name} is no choice")
+
     @abc.abstractmethod
     def match(self, graph: gs.Graph, node: gs.Node) -> Match | Refusal | None:
         """Look at one node without changing the graph.
@@ -52,10 +63,16 @@ class Rule(GraphPass, Generic[Match]):
             found = self.match(graph, node)
             if isinstance(found, Refusal):
                 result.refusals.append(found)
-            elif found is not None:
+            elif found is not None and self._takes(result, found):
                 self.rewrite(editor, found)
                 result.rewritten += 1
         return result
+
+    def _takes(self, result: PassResult, match: Match) -> bool:
+        """Whether to rewrite a match."""
+        if not self.is_choice:
+            return True
+        return self.takes(result, self.decided_over(match), self.choice_words)
 
 
 @dataclass(frozen=True)

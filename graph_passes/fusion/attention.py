@@ -21,6 +21,8 @@ MAX_HEAD = 256
 
 NAME = "attention"
 
+JOINED = "two products and the softmax between them are one operator"
+
 
 @dataclass(frozen=True)
 class _Attention:
@@ -44,7 +46,9 @@ def join_attention(clusters: Clusters) -> None:
         if reason is not None:
             clusters.refuse(node, reason)
             continue
-        clusters.join((found.scores, found.softmax, found.values), node, NAME)
+        parts = (found.scores, found.softmax, found.values)
+        if clusters.takes([node for part in parts for node in part.nodes], JOINED):
+            clusters.join(parts, node, NAME)
 
 
 def _around(clusters: Clusters, softmax: Cluster) -> _Attention | None:

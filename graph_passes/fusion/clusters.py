@@ -38,6 +38,13 @@ MAX_OPEN_NODES = 12
 
 Chain = Sequence[gs.Node]
 
+EPILOGUE = "an operator computes the element-wise nodes behind it"
+PROLOGUE = "an operator computes the element-wise nodes before it"
+LIMITS = "a convolution applies limits as it reads"
+
+Takes = Callable[[Sequence[gs.Node], str], bool]
+"""Asked before two consecutive subsets are merged, given the nodes of both and what merging means; whether to."""
+
 
 @dataclass
 class Cluster:
@@ -61,10 +68,22 @@ class Cluster:
 class Clusters:
     """All clusters of a graph while they grow; a node belongs to one at most."""
 
-    def __init__(self, graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> None:
-        """Start without clusters; ``refuse`` is told why a neighbour was left out."""
+    def __init__(
+        self,
+        graph: gs.Graph,
+        refuse: Callable[[gs.Node, str], None],
+        takes: Takes,
+    ) -> None:
+        """Start without clusters.
+
+        Args:
+            graph: Its bare nodes are clustered.
+            refuse: Told why a neighbour was left out.
+            takes: Decides wherever merging is a choice.
+        """
         self.graph = graph
         self.refuse = refuse
+        self.takes = takes
         self.all: list[Cluster] = []
         self.owner: dict[int, Cluster] = {}
         self._position = {id(node): index for index, node in enumerate(graph.nodes)}
@@ -124,6 +143,8 @@ class Clusters:
             members.append(following)
             visible = self._visible(members)
             if len(visible) == 1 and self._may_end(visible[0], cluster.anchor):
+                if not self.takes(members, EPILOGUE):
+                    break
                 settled, output = len(members), visible[0]
         self.take(cluster, members[start:settled])
         cluster.output = output
@@ -132,7 +153,8 @@ class Clusters:
     def grow_prologue(self, cluster: Cluster, tensors: Sequence[gs.Tensor], shape: Dims) -> None:
         """Take the element-wise nodes before ``tensors`` that only this cluster reads.
 
-        They must work on ``shape``, so that no element is computed twice.
+        They must work on ``shape``, so that no element is computed twice. Merging element-wise nodes
+        with each other is no choice: it saves what lies between them and costs nothing.
         """
         waiting = list(tensors)
         refused: dict[int, tuple[gs.Node, str]] = {}
@@ -145,6 +167,8 @@ class Clusters:
                 refused[id(node)] = (node, reason)
                 continue
             refused.pop(id(node), None)
+            if cluster.anchor is not None and not self.takes([*cluster.nodes, node], PROLOGUE):
+                continue
             self.take(cluster, [node])
             waiting.extend(node.inputs)
         for node, reason in refused.values():
@@ -161,6 +185,8 @@ class Clusters:
                 continue
             sides = split_constant(node)
             if sides is None or why_shared(self.graph, tensor) is not None:
+                return
+            if not self.takes([*cluster.nodes, node], LIMITS):
                 return
             self.take(cluster, [node])
             tensor = sides[0]

@@ -20,6 +20,7 @@ operators could have:
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import onnx_graphsurgeon as gs
 
@@ -36,13 +37,14 @@ from wpk.graph_passes.core.kinds import (
 from wpk.graph_passes.core.query import dims, is_op
 from wpk.graph_passes.fusion.absorb import absorb_views, waits_for_readers
 from wpk.graph_passes.fusion.attention import join_attention
-from wpk.graph_passes.fusion.clusters import Clusters
+from wpk.graph_passes.fusion.clusters import Clusters, Takes
 
 
 class FuseOperators(GraphPass):
     """Make every anchor and every element-wise graph a call of a local function."""
 
     name = "fuse-operators"
+    is_choice = True
 
     def apply(self, graph: gs.Graph) -> PassResult:
         """Plan all operators on the graph as it is, then write them."""
@@ -52,17 +54,25 @@ class FuseOperators(GraphPass):
         def refuse(node: gs.Node, reason: str) -> None:
             refusals[Refusal(node.name, reason)] = None
 
-        clusters = plan_operators(graph, refuse)
+        clusters = plan_operators(graph, refuse, partial(self.takes, result))
         for cluster in clusters.all:
             make_call(graph, cluster.nodes, cluster.output, cluster.chains, cluster.name)
             result.rewritten += 1
-        result.refusals = list(refusals)
+        result.refusals += refusals
         return result
 
 
-def plan_operators(graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> Clusters:
-    """Divide the bare nodes of ``graph`` into clusters without changing it."""
-    clusters = Clusters(graph, refuse)
+def plan_operators(
+    graph: gs.Graph, refuse: Callable[[gs.Node, str], None], takes: Takes
+) -> Clusters:
+    """Divide the bare nodes of ``graph`` into clusters without changing it.
+
+    Args:
+        graph: The graph.
+        refuse: Told what stays outside, and why.
+        takes: Decides for every two consecutive subsets whether they are merged.
+    """
+    clusters = Clusters(graph, refuse, takes)
     anchors = []
     for node in graph.nodes:
         if is_anchor(node):

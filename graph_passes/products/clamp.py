@@ -15,7 +15,7 @@ Only where nothing is padded, and where the producer of ``x`` could not compute 
 other readers, or only moves data.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,10 +107,23 @@ class ClampBeforeProduct(Rule[_Clamp]):
 
     name = "clamp-before-product"
     ops = ("Conv",)
+    is_choice = True
+    choice_words = (
+        "a product keeps what it reads between limits instead of a normalisation before it"
+    )
 
     def __init__(self, precision: Precision) -> None:
         """Remember the precision, whose rounding weights and limits get."""
         self._precision = precision
+
+    def decided_over(self, match: _Clamp) -> Sequence[gs.Node]:
+        """Return what computes the activation, and the product."""
+        nodes, tensor = [match.node], match.node.inputs[0]
+        while tensor is not match.source:
+            nodes.append(tensor.inputs[0])
+            sides = split_constant(nodes[-1]) if len(nodes) > 2 else None
+            tensor = sides[0] if sides is not None else nodes[-1].inputs[0]
+        return nodes[::-1]
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Clamp | Refusal | None:
         """Match a convolution that alone reads such an activation."""

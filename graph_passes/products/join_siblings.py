@@ -25,6 +25,8 @@ from wpk.graph_passes.products.siblings import Sibling, families
 ALIGNMENT = 16
 """Bytes that the address of a part is a multiple of, so that it is read with the widest accesses."""
 
+CHOICE = "products of one tensor are one product"
+
 
 class JoinSiblings(GraphPass):
     """Make one product of those that read one tensor with the same window.
@@ -33,6 +35,7 @@ class JoinSiblings(GraphPass):
     """
 
     name = "join-siblings"
+    is_choice = True
 
     def __init__(self, storage: DType = DType.FP32) -> None:
         """Remember the type in which tensors will be stored: it decides which parts align."""
@@ -44,7 +47,9 @@ class JoinSiblings(GraphPass):
         editor = GraphEditor(graph)
         for family in families(graph, result.refuse):
             members = self._in_order(family, result)
-            if len(members) > 1:
+            nodes = [one.product for one in members]
+            nodes += [one.activation for one in members if one.activation is not None]
+            if len(members) > 1 and self.takes(result, nodes, CHOICE):
                 _join(editor, members)
                 result.rewritten += 1
         return result

@@ -9,6 +9,7 @@ second pools fewer channels, and lets the product join those beside it (`join_si
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,12 @@ class PoolIntoProduct(Rule[_PooledProduct]):
 
     name = "pool-into-product"
     ops = ("AveragePool",)
+    is_choice = True
+    choice_words = "a product computes the average pooling behind it"
+
+    def decided_over(self, match: _PooledProduct) -> Sequence[gs.Node]:
+        """Return the product and the pooling."""
+        return match.product, match.pool
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _PooledProduct | Refusal | None:
         """Match poolings that are the only reader of a 1x1 convolution."""
@@ -71,6 +78,12 @@ class PoolBehindProduct(Rule[_PooledProduct]):
 
     name = "pool-behind-product"
     ops = ("Conv",)
+    is_choice = True
+    choice_words = "an average pooling is behind the product that it was before"
+
+    def decided_over(self, match: _PooledProduct) -> Sequence[gs.Node]:
+        """Return the pooling and the product."""
+        return match.pool, match.product
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _PooledProduct | Refusal | None:
         """Match 1x1 convolutions that alone read a pooling of stride 1."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
-from wpk.graph_passes import PassRecord
+from wpk.graph_passes import PassRecord, Site
 from wpk.lowering.flat_graph import FlatGraph
 from wpk.lowering.free_sizes import Assignment
 from wpk.lowering.program import NodeRecord, Operator, Program
@@ -26,12 +26,14 @@ class Source:
         shapes: Shapes of inputs, where the model leaves them free.
         precision: Written into the graph's types.
         skip: Names of passes not to run.
+        changed: The form: keys of the sites that passes decide otherwise than usually.
     """
 
     path: Path
     shapes: Mapping[str, Sequence[object]]
     precision: Precision
     skip: Collection[str]
+    changed: frozenset[str] = frozenset()
 
 
 class BodyFolder:
@@ -88,6 +90,11 @@ class LoweredModel:
             for body in made:
                 found += body.all_operators
         return tuple(found)
+
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """Where passes had a choice."""
+        return tuple(site for record in self.passes for site in record.sites)
 
     @property
     def has_kernels(self) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +10,18 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
-from wpk.graph_passes import PassRecord, check_skips, infer_shapes, pass_groups, run_passes
+from wpk.graph_passes import (
+    PassRecord,
+    check_skips,
+    infer_shapes,
+    pass_groups,
+    pass_of,
+    run_passes,
+)
 from wpk.loading import load_graph
 from wpk.lowering.bodies import with_bodies
 from wpk.lowering.flat_graph import flatten
-from wpk.lowering.free_sizes import assignments, constants_that_meet, sizes_to_check
+from wpk.lowering.free_sizes import Assignment, assignments, constants_that_meet, sizes_to_check
 from wpk.lowering.lower import lower
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.program import NodeRecord, Program
@@ -61,6 +68,7 @@ def lower_model(
     skip: Collection[str] = (),
     progress: Progress = silent,
     *,
+    changed: Collection[str] = (),
     fallback: bool = False,
     driven: bool = False,
     depth: int = 0,
@@ -73,6 +81,7 @@ def lower_model(
         precision: Written into the graph's types.
         skip: Names of passes not to run.
         progress: Told of each group of passes.
+        changed: The form: keys of the sites that passes decide otherwise than usually.
         fallback: Whether ONNX Runtime executes what no kernel does.
         driven: Whether bodies of control flow become engines also where ONNX Runtime executes nothing.
         depth: In how many nodes it is a body.
@@ -82,32 +91,131 @@ def lower_model(
         UnsupportedError: Some nodes cannot be carried; all are listed.
     """
     source = Source(path, shapes, precision, skip)
-    groups = pass_groups(precision)
-    check_skips(skip, {each.name for group in groups for each in group})
-    graph = load_graph(path, shapes)
-    infer_shapes(graph)
-    before, original = _nodes(graph), flatten(graph)
-    sizes, met = sizes_to_check(graph), constants_that_meet(graph)
-    records = _rewrite(graph, source, progress)
-    ranges = size_ranges({t.name: t.shape or () for t in graph.inputs}, shapes)
-    names = [dim for t in graph.inputs for dim in t.shape or () if isinstance(dim, str)]
-    free = {n: ranges[n].fastest if n in ranges else TUNED_FREE_SIZE for n in names}
-    program = lower(graph, precision, free, _reasons(records), fallback=fallback, driven=driven)
-    limits = _limits(program.limits, ranges)
-    program = replace(program, limits=limits)
-    progress("graph passes", len(groups), len(groups))
-    elements = _elements(program)
-    if not met and elements * sizes[-1] > LARGE:
-        sizes = sizes[:-1]
-    ends = (size for both in limits.values() for size in both if elements * size <= LARGE)
-    at = assignments(sorted({*sizes, *ends}), free, limits)
-    model = LoweredModel(
-        source, program, graph, original, before, _nodes(graph), records, original.opset, at
-    )
-    if not program.models:
-        return model
-    lower_body = partial(_lower_body, fallback=fallback)
-    return with_bodies(model, lower_body, depth, fallback=fallback)
+    forms = ModelForms(source, progress, fallback=fallback, driven=driven, depth=depth)
+    return forms.lowered(frozenset(changed))
+
+
+@dataclass(frozen=True)
+class _Checkpoint:
+    """A graph, and what passes did to it so far, before the next group runs."""
+
+    graph: gs.Graph
+    records: tuple[PassRecord, ...]
+
+
+class ModelForms:
+    """Lowers one model in one form after another: what no form changes is loaded and rewritten once."""
+
+    def __init__(
+        self,
+        source: Source,
+        progress: Progress = silent,
+        *,
+        fallback: bool = False,
+        driven: bool = False,
+        depth: int = 0,
+    ) -> None:
+        """Load the model; see `lower_model`.
+
+        Raises:
+            GraphError: The model is damaged, or a pass is unknown.
+        """
+        groups = pass_groups(source.precision)
+        self._places = {each.name: n for n, group in enumerate(groups) for each in group}
+        check_skips(source.skip, self._places)
+        self._source, self._progress = source, progress
+        self._fallback, self._driven, self._depth = fallback, driven, depth
+        graph = load_graph(source.path, source.shapes)
+        infer_shapes(graph)
+        self._before, self._original = _nodes(graph), flatten(graph)
+        self._sizes, self._met = sizes_to_check(graph), constants_that_meet(graph)
+        self._checkpoints = {0: _Checkpoint(graph, ())}
+
+    def lowered(self, changed: frozenset[str] = frozenset()) -> LoweredModel:
+        """Run the passes that this form changes, and all behind them; lower what they make.
+
+        Raises:
+            GraphError: A pass failed, or a key names no pass.
+            UnsupportedError: Some nodes cannot be carried; all are listed.
+        """
+        source = replace(self._source, changed=changed)
+        graph, records = self._rewritten(source)
+        ranges = size_ranges({t.name: t.shape or () for t in graph.inputs}, source.shapes)
+        names = [dim for t in graph.inputs for dim in t.shape or () if isinstance(dim, str)]
+        free = {n: ranges[n].fastest if n in ranges else TUNED_FREE_SIZE for n in names}
+        how = {"fallback": self._fallback, "driven": self._driven}
+        program = lower(graph, source.precision, free, _reasons(records), **how)
+        limits = _limits(program.limits, ranges)
+        program = replace(program, limits=limits)
+        model = LoweredModel(
+            source,
+            program,
+            graph,
+            self._original,
+            self._before,
+            _nodes(graph),
+            records,
+            self._original.opset,
+            self._sizes_to_check(program, free),
+        )
+        if not program.models:
+            return model
+        lower_body = partial(_lower_body, fallback=self._fallback)
+        return with_bodies(model, lower_body, self._depth, fallback=self._fallback)
+
+    def _rewritten(self, source: Source) -> tuple[gs.Graph, tuple[PassRecord, ...]]:
+        """The graph behind all passes, from the last point on up to which all forms are alike."""
+        check_skips({pass_of(key) for key in source.changed}, self._places)
+        first = min(
+            (self._places[pass_of(key)] for key in source.changed), default=len(self._places)
+        )
+        start = max(place for place in self._checkpoints if place <= first)
+        at = self._checkpoints[start]
+        graph, records = at.graph.copy(), list(at.records)
+        run = GroupRun(source, self._progress)
+        for place, group in enumerate(run.groups):
+            if place < start:
+                continue
+            if place <= first and any(each.is_choice for each in group):
+                self._checkpoints.setdefault(place, _Checkpoint(graph.copy(), tuple(records)))
+            records += run.of(place, graph)
+        self._progress("graph passes", len(run.groups), len(run.groups))
+        return graph, tuple(records)
+
+    def _sizes_to_check(self, program: Program, free: Mapping[str, int]) -> tuple[Assignment, ...]:
+        """Free sizes at which the model is checked, without those that would take too long."""
+        sizes, elements = self._sizes, _elements(program)
+        if not self._met and elements * sizes[-1] > LARGE:
+            sizes = sizes[:-1]
+        ends = (n for both in program.limits.values() for n in both if elements * n <= LARGE)
+        return assignments(sorted({*sizes, *ends}), free, program.limits)
+
+
+class GroupRun:
+    """The passes of one form, group by group.
+
+    Attributes:
+        groups: The passes.
+    """
+
+    def __init__(self, source: Source, progress: Progress, observe: Observer | None = None) -> None:
+        """Make the passes of a form; ``observe`` is told of each that has rewritten."""
+        self.groups = pass_groups(source.precision, source.changed)
+        self._names = {each.name for group in self.groups for each in group}
+        self._skip, self._progress, self._observe = source.skip, progress, observe
+
+    def of(self, place: int, graph: gs.Graph) -> list[PassRecord]:
+        """Run a group."""
+        observe = self._observe
+
+        def told(name: str, number: int, rewritten: int) -> None:
+            del number
+            if rewritten and observe is not None:
+                observe(name, graph)
+
+        self._progress("graph passes", place, len(self.groups))
+        group = self.groups[place]
+        return run_passes(graph, group, self._skip, told, other_passes=self._names)
 
 
 def _lower_body(path: Path, source: Source, depth: int, *, fallback: bool) -> LoweredModel:
@@ -154,26 +262,9 @@ def replay_passes(source: Source, observe: Observer) -> None:
         source: What the model was lowered from.
         observe: Told of each pass that has rewritten.
     """
-    _rewrite(load_graph(source.path, source.shapes), source, silent, observe)
-
-
-def _rewrite(
-    graph: gs.Graph, source: Source, progress: Progress, observe: Observer | None = None
-) -> tuple[PassRecord, ...]:
-    """Run all passes on a graph as loaded."""
-    groups = pass_groups(source.precision)
-    names = {each.name for group in groups for each in group}
-
-    def told(name: str, number: int, rewritten: int) -> None:
-        del number
-        if rewritten and observe is not None:
-            observe(name, graph)
-
-    records: list[PassRecord] = []
-    for done, group in enumerate(groups):
-        progress("graph passes", done, len(groups))
-        records += run_passes(graph, group, source.skip, told, other_passes=names)
-    return tuple(records)
+    graph, run = load_graph(source.path, source.shapes), GroupRun(source, silent, observe)
+    for place in range(len(run.groups)):
+        run.of(place, graph)
 
 
 def _elements(program: Program) -> int:
