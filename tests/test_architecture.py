@@ -58,6 +58,7 @@ FLOORS = [
     {"plan"},
     {"engine", "tensorrt"},
     {"search.searchers", "search.models", "search.store"},
+    {"search.forms"},
     {"assembly"},
     {"checks"},
     {"trial_bench"},

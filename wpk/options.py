@@ -41,6 +41,7 @@ class Options(TypedDict, total=False):
     budget: str | None
     seed: int
     operators: Sequence[str]
+    forms: str
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class SearchOptions:
         seed: fixes the search (default: 0)
         operators: measure only operators of these names, e.g. 'conv_*'; the models choose for the
             others; repeatable
+        forms: search: operators are joined, or kept apart, as is fastest; fixed: as the passes join
+            them; auto (default): search where all operators are measured, else fixed
     """
 
     search: str = field(
@@ -115,6 +118,7 @@ class SearchOptions:
     operators: tuple[str, ...] = field(
         default=(), metadata={"flag": "--ops", "metavar": "GLOB", "action": "append"}
     )
+    forms: str = field(default="auto", metadata={"choices": ("auto", "fixed", "search")})
 
     def __post_init__(self) -> None:
         """Let any sequence of patterns do."""

@@ -10,6 +10,7 @@ from wpk.search.models.static_search import (
     check_skips,
     choose,
     finalist_of,
+    shortlist_all,
     shortlist_problems,
     spill_words,
 )

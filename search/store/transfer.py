@@ -39,6 +39,11 @@ _FALLS_BACK = 6
 """The first schema whose runs say what becomes of nodes without a kernel, which were refused before, and
 whose shapes are ranges."""
 
+_SAYS_FORMS = 7
+"""The first schema whose runs say whether forms compete, which before did not."""
+
+_FIXED = "fixed"
+
 _OLDER_OPTIONS = {
     **{name: name for name in ("target", "precision", "shapes", "effort", "budget", "operators")},
     "skipped_passes": "skip_passes",
@@ -212,6 +217,8 @@ class _Reader:
                 data["request"] = self._options(request, data.get("seed"))
         if self._schema < _FALLS_BACK and isinstance(data, dict):
             data = {**data, "request": _with_ranges(data.get("request"))}
+        if self._schema < _SAYS_FORMS and isinstance(data, dict):
+            data = {**data, "request": _with_fixed_forms(data.get("request"))}
         run = self._decode(data, RunRecord, "run")
         self._runs.add(run.id)
         # Wherever it was running, it is not running in this store.
@@ -223,7 +230,7 @@ class _Reader:
         if missing:
             self._wrong(f"run.request.{missing[0]}: missing")
         renamed = {new: request[old] for old, new in _OLDER_OPTIONS.items()}
-        renamed |= {"seed": seed, "fallback": "off"}
+        renamed |= {"seed": seed, "fallback": "off", "forms": _FIXED}
         return {
             **{name: value for name, value in request.items() if name not in _OLDER_OPTIONS},
             "build": {each.name: renamed[each.name] for each in fields(BuildOptions)},
@@ -279,6 +286,14 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _line(data: object) -> str:
     return canonical_json(data) + "\n"
+
+
+def _with_fixed_forms(request: Any) -> Any:
+    """A request of a schema before `_SAYS_FORMS`."""
+    search = request.get("search") if isinstance(request, dict) else None
+    if not isinstance(search, dict):
+        return request
+    return {**request, "search": {**search, "forms": _FIXED}}
 
 
 def _with_ranges(request: Any) -> Any:

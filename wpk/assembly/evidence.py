@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from wpk.plan import Check, CheckMode, EngineMeasurement, Evidence, PlanBundle
+from wpk.plan import Check, CheckMode, EngineMeasurement, Evidence, FormSearch, PlanBundle
 from wpk.search.models import KernelChoice
 
 
@@ -18,6 +18,7 @@ class EvidenceBook:
         check_mode: How thoroughly everything was checked.
         checked_on: Device that executed everything that was checked; empty where nothing was.
         measurement: Of the whole engine; None where nothing was measured.
+        forms: How the form of the model was found; None where only the usual one was looked at.
     """
 
     steps: tuple[Evidence, ...]
@@ -25,6 +26,7 @@ class EvidenceBook:
     check_mode: CheckMode = CheckMode.OFF
     checked_on: str = ""
     measurement: EngineMeasurement | None = None
+    forms: FormSearch | None = None
 
 
 def with_evidence(bundle: PlanBundle, book: EvidenceBook) -> PlanBundle:
@@ -40,6 +42,7 @@ def with_evidence(bundle: PlanBundle, book: EvidenceBook) -> PlanBundle:
         check_mode=book.check_mode,
         checked_on=book.checked_on,
         measurement=book.measurement,
+        forms=book.forms,
     )
     return replace(bundle, plan=plan)
 

@@ -23,6 +23,7 @@ from wpk.plan import (
     CheckMode,
     EngineMeasurement,
     Evidence,
+    FormSearch,
     PlanBundle,
     Step,
     atomic_file,
@@ -35,7 +36,7 @@ from wpk.version import VERSION
 _WIDTH = 180
 """Characters of a line within which values are not broken."""
 
-SCHEMA = 5
+SCHEMA = 6
 """Version of the file; raised whenever an older reader would misunderstand it."""
 
 
@@ -83,6 +84,8 @@ class Lock:
         check_mode: How thoroughly everything was checked.
         checked_on: Device that executed what was checked.
         measurement: Of the whole engine.
+        changed_sites: The form: keys of the sites that passes decide otherwise than usually.
+        forms: How it was found.
         bodies: Locks of the plans of bodies, by the digests of these.
     """
 
@@ -104,6 +107,8 @@ class Lock:
     check_mode: CheckMode
     checked_on: str
     measurement: EngineMeasurement | None
+    changed_sites: tuple[str, ...] = ()
+    forms: FormSearch | None = None
     bodies: "dict[str, Lock]" = field(default_factory=dict)
 
     @property
@@ -121,7 +126,12 @@ class Lock:
     def book(self) -> EvidenceBook:
         """The evidence that was locked."""
         return EvidenceBook(
-            self.evidence, self.checks, self.check_mode, self.checked_on, self.measurement
+            self.evidence,
+            self.checks,
+            self.check_mode,
+            self.checked_on,
+            self.measurement,
+            self.forms,
         )
 
 
@@ -148,6 +158,8 @@ def lock_of(bundle: PlanBundle) -> Lock:
         check_mode=plan.check_mode,
         checked_on=plan.checked_on,
         measurement=plan.measurement,
+        changed_sites=origin.changed_sites,
+        forms=plan.forms,
         bodies={digest: lock_of(body) for digest, body in sorted(bundle.bodies.items())},
     )
 

@@ -40,6 +40,7 @@ def provenance(
         shapes={name: as_range(name, given) for name, given in shapes.items()},
         skipped_passes=tuple(sorted(skipped)),
         fallback=fallback,
+        changed_sites=tuple(sorted(lowered.source.changed)),
         passes=tuple(
             PassSummary(
                 record.name,

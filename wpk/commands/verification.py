@@ -129,6 +129,7 @@ def compare(
             bundle.plan.precision,
             made.skipped_passes,
             progress,
+            changed=made.changed_sites,
             fallback=made.fallback,
             driven=True,
         )

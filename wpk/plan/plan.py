@@ -17,12 +17,13 @@ from wpk.dtypes import DType, Precision
 from wpk.execution import LibraryImage
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Operator, Value
+from wpk.plan.forms import FormSearch
 from wpk.plan.measurement import EngineMeasurement, Measurement
 from wpk.plan.ports import KeptOutput, Port
 from wpk.plan.provenance import Provenance
 from wpk.problems import Fallback
 
-SCHEMA = 9
+SCHEMA = 10
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 
@@ -230,6 +231,7 @@ class Plan:
         measurement: Of the whole engine; None where nothing was measured.
         limits: The smallest and the largest size of free dimensions; one that is not named may have any.
         kept_outputs: What the caller gets from the machine's memory.
+        forms: How its form was found; None where none but the usual one was looked at.
     """
 
     schema: int
@@ -253,6 +255,7 @@ class Plan:
     measurement: EngineMeasurement | None = None
     limits: dict[str, tuple[int, int]] = field(default_factory=dict)
     kept_outputs: tuple[KeptOutput, ...] = ()
+    forms: FormSearch | None = None
 
     def sizes_of(self, name: str) -> tuple[int, int]:
         """The smallest and the largest size of a free dimension; without limits, any that 64 bits hold."""

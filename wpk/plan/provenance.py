@@ -38,6 +38,7 @@ class Provenance:
         before: Nodes of the model.
         after: Nodes of the optimized graph.
         fallback: Whether ONNX Runtime might execute what no kernel computes.
+        changed_sites: The form: keys of the sites that passes decided otherwise than usually.
     """
 
     model: str
@@ -49,3 +50,4 @@ class Provenance:
     before: tuple[NodeRecord, ...] = ()
     after: tuple[NodeRecord, ...] = ()
     fallback: bool = False
+    changed_sites: tuple[str, ...] = ()

@@ -182,7 +182,12 @@ REQUEST = RunRequest(
         skip_templates=("gemm_mma",),
     ),
     search=SearchOptions(
-        search="genetic", effort=2, budget="400 trials", seed=3, operators=("conv_*",)
+        search="genetic",
+        effort=2,
+        budget="400 trials",
+        seed=3,
+        operators=("conv_*",),
+        forms="fixed",
     ),
 )
 OLDER_REQUEST = {
@@ -368,7 +373,7 @@ def test_another_schema_is_refused_naming_both(store: TuningStore) -> None:
         pass
     connection.execute("PRAGMA user_version = 9")
     store.close()
-    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 6"):
+    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 7"):
         TuningStore(store.path)
 
 

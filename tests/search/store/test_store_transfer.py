@@ -165,7 +165,7 @@ def _edited(line: str, path: tuple[str, ...], value: Any) -> str:
 @pytest.mark.parametrize(
     ("number", "path", "value", "words"),
     [
-        (0, ("tuning_store",), 7, "has schema 7, this wpk reads 1 to 6"),
+        (0, ("tuning_store",), 8, "has schema 8, this wpk reads 1 to 7"),
         (0, ("trials",), 4, "line 6: is the last: 1 runs, 1 problems and 3 trials were read"),
         (0, ("targets",), [], "'h200', 'sm_90a'. is in no line before"),
         (1, ("run", "seed"), "1", "line 2: run.seed: expected int"),

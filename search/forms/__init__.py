@@ -1,0 +1,7 @@
+"""Forms of a model compete: what passes join by a choice, and what is faster apart."""
+
+from wpk.search.forms.estimates import Estimates
+from wpk.search.forms.form import Difference, Form, Forms, RefusedFormError, difference, form_of
+from wpk.search.forms.judges import ByMeasuring, ByModels, Proposal
+from wpk.search.forms.partition import Partitioning, best_partition
+from wpk.search.forms.times import ERROR

@@ -1,0 +1,46 @@
+"""What the models say of problems that no form before had; each is asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from wpk.problems import Problem
+from wpk.schedules import TEMPLATES
+from wpk.search.models import Shortlists, shortlist_all
+from wpk.targets import Target
+
+
+@dataclass
+class Estimates:
+    """Estimates remember the shortlists of every problem that they were asked for.
+
+    Attributes:
+        target: The GPU.
+        skip: Names of templates not to use.
+        shortlists: What is known.
+    """
+
+    target: Target
+    skip: Collection[str] = ()
+    shortlists: dict[Problem, Shortlists] = field(default_factory=dict)
+
+    def seconds(self, problem: Problem) -> float:
+        """Return the estimate of the best schedule of any template, before it is compiled.
+
+        Raises:
+            ScheduleError: No template computes the problem.
+        """
+        return min(each.ranked[0].estimate for each in self.of([problem])[problem].templates)
+
+    def of(self, problems: Collection[Problem]) -> Mapping[Problem, Shortlists]:
+        """Return the shortlists of some problems.
+
+        Raises:
+            ScheduleError: No template computes one of them.
+        """
+        for problem in problems:
+            if problem not in self.shortlists:
+                found = shortlist_all(problem, TEMPLATES, self.target, self.skip)
+                self.shortlists[problem] = found
+        return {problem: self.shortlists[problem] for problem in problems}

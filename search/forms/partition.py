@@ -1,0 +1,174 @@
+"""The search for the best partition of a model: DeepCuts' algorithm 1, begun from the passes' own partition.
+
+The algorithm merges two consecutive subsets wherever that is faster, remembers the time of each subset, and takes
+the best partition in the end. Passes merge by rule all that can be merged, so here it goes the other way: every
+merge is a site that can be taken back, alone first. Those that are faster without it are taken back
+together, the one that gains most first, each only if the partition that it then makes is faster still. A
+new partition has new consecutive subsets (an addition that one product no longer computes may be another's), and
+these are tried in the next round. Equal sites are one decision, equal partitions are compared once, and what the
+models rule out is not tried (`wpk.search.forms.times`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from wpk.errors import ScheduleError
+from wpk.plan import FormOutcome, TriedForm
+from wpk.search.forms.form import Form, Forms, RefusedFormError, difference
+from wpk.search.forms.judges import Judge, Proposal
+from wpk.search.forms.times import Comparison, Estimate, is_hopeless, predicted
+
+MAX_ROUNDS = 4
+"""Partitions that are built upon one after the other; on the networks of the tests two suffice."""
+
+
+@dataclass(frozen=True)
+class Partitioning:
+    """The outcome of a search.
+
+    Attributes:
+        best: The best partition.
+        tried: All that were looked at, in order.
+        partitions: How many different ones were compared, the usual one among them.
+    """
+
+    best: Form
+    tried: tuple[TriedForm, ...]
+    partitions: int
+
+
+def best_partition(
+    forms: Forms,
+    estimate: Estimate,
+    judge: Judge,
+    is_over: Callable[[], bool] = lambda: False,
+) -> Partitioning:
+    """Search for the partition whose operators take the least time together.
+
+    Args:
+        forms: Lower the model.
+        estimate: Predicted seconds of a problem; raises ScheduleError where no template computes it.
+        judge: Decides between forms.
+        is_over: Whether no further form is to be looked at.
+    """
+    search = _Search(forms, estimate, judge, is_over)
+    best, keys = forms.fixed, list(forms.fixed.sites)
+    for _ in range(MAX_ROUNDS):
+        proposals = search.proposals(best, keys)
+        judge.learn(proposals)
+        better, undecided = search.accumulated(best, proposals)
+        keys = [key for key in better.sites if key not in search.looked_at] + undecided
+        if better is best or not keys:
+            best = better
+            break
+        best = better
+    return Partitioning(best, tuple(search.tried.values()), len(search.compared))
+
+
+@dataclass
+class _Search:
+    """What a search has seen."""
+
+    forms: Forms
+    estimate: Estimate
+    judge: Judge
+    is_over: Callable[[], bool]
+    tried: dict[tuple[str, frozenset[str]], TriedForm] = field(default_factory=dict)
+    looked_at: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.compared = {self.forms.fixed.identity}
+
+    def proposals(self, base: Form, keys: Collection[str]) -> list[Proposal]:
+        """Take each class of sites back alone; return what models do not rule out, the largest gain first."""
+        found = [self._proposal(base, key) for key in keys]
+        proposals = [each for each in found if each is not None]
+        return sorted(proposals, key=lambda each: -each.by_models.gain)
+
+    def _proposal(self, base: Form, key: str) -> Proposal | None:
+        self.looked_at.add(key)
+        if self.is_over():
+            self._note(base, key, FormOutcome.NOT_MEASURED)
+            return None
+        try:
+            form = self.forms.of(base.changed | {key})
+            between = difference(base, form)
+            by_models = predicted(between, self.estimate)
+        except (RefusedFormError, ScheduleError) as refused:
+            self._note(base, key, FormOutcome.REFUSED, reason=refused.what.splitlines()[0])
+            return None
+        outcome = FormOutcome.NOT_MEASURED
+        if form.identity in self.compared:
+            outcome = FormOutcome.EQUAL
+        elif is_hopeless(by_models):
+            outcome = FormOutcome.HOPELESS
+        self.compared.add(form.identity)
+        self._note(base, key, outcome, by_models)
+        if outcome is not FormOutcome.NOT_MEASURED:
+            return None
+        return Proposal(key, form, between, by_models)
+
+    def accumulated(self, base: Form, proposals: Sequence[Proposal]) -> tuple[Form, list[str]]:
+        """Take back together what is faster without; return also the sites that more must be known of."""
+        faster: list[tuple[float, Proposal]] = []
+        for each in proposals:
+            comparison = self.judge.compare(each.between)
+            if comparison is None:
+                continue
+            wins = self.judge.prefers(comparison)
+            outcome = FormOutcome.TAKEN if wins else FormOutcome.SLOWER
+            self._measured(base, each.site, outcome, comparison)
+            if wins:
+                faster.append((comparison.gain, each))
+        best, undecided = base, list[str]()
+        for _, each in sorted(faster, key=lambda pair: -pair[0]):
+            outcome, best = self._joined(best, each.site)
+            if outcome is FormOutcome.NOT_MEASURED:
+                undecided.append(each.site)
+            entry = self.tried[each.site, base.changed]
+            self.tried[each.site, base.changed] = replace(entry, outcome=outcome)
+        return best, undecided
+
+    def _joined(self, best: Form, key: str) -> tuple[FormOutcome, Form]:
+        """The best form with one more class taken back, if that is faster."""
+        try:
+            form = self.forms.of(best.changed | {key})
+        except RefusedFormError:
+            return FormOutcome.REFUSED, best
+        comparison = self.judge.compare(difference(best, form))
+        self.compared.add(form.identity)
+        if comparison is None:
+            return FormOutcome.NOT_MEASURED, best
+        if not self.judge.prefers(comparison):
+            return FormOutcome.SLOWER, best
+        return FormOutcome.TAKEN, form
+
+    def _note(
+        self,
+        base: Form,
+        key: str,
+        outcome: FormOutcome,
+        by_models: Comparison | None = None,
+        reason: str = "",
+    ) -> None:
+        sites = base.sites.get(key, ())
+        self.tried[key, base.changed] = TriedForm(
+            site=key,
+            usual=sites[0].words if sites else "",
+            places=len(sites),
+            outcome=outcome,
+            reason=reason,
+            predicted_usual=None if by_models is None else by_models.usual,
+            predicted=None if by_models is None else by_models.other,
+        )
+
+    def _measured(self, base: Form, key: str, outcome: FormOutcome, comparison: Comparison) -> None:
+        entry = self.tried[key, base.changed]
+        self.tried[key, base.changed] = replace(
+            entry,
+            outcome=outcome,
+            measured_usual=comparison.usual,
+            measured=comparison.other,
+        )

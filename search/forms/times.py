@@ -1,0 +1,77 @@
+"""What operators take: measured where all that are compared were measured, else as the models predict.
+
+A sum of measured and of predicted times would compare the models' errors: an estimate is off by a factor of
+1.25 in the typical case, and differs in the same direction for a product with and without its epilogue.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from wpk.problems import Problem
+from wpk.search.forms.form import Difference
+
+ERROR = 1.25
+"""Factor by which an estimate is off in the typical case: over 106 480 kernels that were measured on an H200
+(`tests/replay`; `tests/search/forms/test_times.py` repeats it)."""
+
+NOISE = 0.99
+"""What counts as faster where times were measured: beyond the noise of medians of one kernel."""
+
+Estimate = Callable[[Problem], float]
+"""Predicted seconds of a problem's best kernel."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides of a difference, each in seconds.
+
+    Attributes:
+        usual: Of the operators that are gone.
+        other: Of those that are new.
+    """
+
+    usual: float
+    other: float
+
+    @property
+    def gain(self) -> float:
+        """Seconds that the new operators save."""
+        return self.usual - self.other
+
+
+def predicted(between: Difference, estimate: Estimate) -> Comparison:
+    """Compare by the models.
+
+    Raises:
+        ScheduleError: No template computes one of the problems.
+    """
+    return Comparison(*(_total(side, estimate) for side in (between.gone, between.new)))
+
+
+def measured(between: Difference, seconds: Mapping[Problem, float]) -> Comparison | None:
+    """Compare by measured times; None where one is not known."""
+    if not between.problems <= seconds.keys():
+        return None
+    return Comparison(*(_total(side, seconds.__getitem__) for side in (between.gone, between.new)))
+
+
+def is_hopeless(by_models: Comparison) -> bool:
+    """Whether a form is slower than the models may err by, so that it is not worth measuring."""
+    return by_models.other > ERROR * by_models.usual
+
+
+def is_certain(by_models: Comparison) -> bool:
+    """Whether a form is faster than the models may err by, so that it is taken without measuring."""
+    return ERROR * by_models.other < by_models.usual
+
+
+def is_faster(by_measuring: Comparison) -> bool:
+    """Whether a form is faster beyond the noise."""
+    return by_measuring.other < NOISE * by_measuring.usual
+
+
+def _total(problems: Counter[Problem], seconds: Callable[[Problem], float]) -> float:
+    return sum(count * seconds(problem) for problem, count in problems.items())

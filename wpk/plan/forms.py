@@ -1,0 +1,63 @@
+"""What a plan says of the forms of its model that competed: what passes do by a choice, and what was taken back."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FormOutcome(StrEnum):
+    """What became of a form."""
+
+    TAKEN = "taken"
+    SLOWER = "slower"
+    EQUAL = "equal to another form"
+    HOPELESS = "slower beyond what the models may err by"
+    NOT_MEASURED = "the time for forms was spent"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class TriedForm:
+    """A form that differs in one class of equal sites from the one that it was tried on. Seconds.
+
+    Attributes:
+        site: Key of the sites.
+        usual: What the pass does there if nothing is taken back, as a clause.
+        places: How many sites there are.
+        outcome: What became of it.
+        reason: Why it was refused; else empty.
+        predicted_usual: Estimates of the operators that only the form before it has, together; None
+            where there are none.
+        predicted: Estimates of those that only this form has.
+        measured_usual: Measured times of the former; None where not all of both sides were measured.
+        measured: Of the latter.
+    """
+
+    site: str
+    usual: str
+    places: int
+    outcome: FormOutcome
+    reason: str = ""
+    predicted_usual: float | None = None
+    predicted: float | None = None
+    measured_usual: float | None = None
+    measured: float | None = None
+
+
+@dataclass(frozen=True)
+class FormSearch:
+    """How the form of a plan was found.
+
+    Attributes:
+        tried: All forms that were looked at, in order; one a class of sites and form before it.
+        partitions: Different partitions of the model into operators whose times were compared, by models or
+            by measuring, the usual one among them.
+        found: Keys of the sites that are taken back in the best partition found.
+        chosen: Keys of those that are taken back in the plan: whole engines decide.
+        measured: Whether times were measured; else models decided alone.
+    """
+
+    tried: tuple[TriedForm, ...]
+    partitions: int
+    found: tuple[str, ...]
+    chosen: tuple[str, ...]
+    measured: bool
