@@ -1,8 +1,9 @@
 """``wpk.optimize``: from a model to a verified plan. This file reads like the picture in the docs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from wpk.assembly import (
     EvidenceBook,
     Lock,
-    PackedConstants,
     Setting,
     assemble,
     compile_locked,
@@ -41,8 +41,8 @@ from wpk.checks import (
     with_checks,
 )
 from wpk.dtypes import Precision
-from wpk.lowering.lowered_model import LoweredModel
-from wpk.lowering.model import lower_model
+from wpk.lowering.lowered_model import LoweredModel, Source
+from wpk.lowering.model import ModelForms
 from wpk.model_source import Model, model_file
 from wpk.options import BuildOptions, Options, SearchOptions, split_options
 from wpk.plan import CheckMode, Paths, PlanBundle, write_plan
@@ -51,23 +51,28 @@ from wpk.report import shown
 from wpk.schedules import TEMPLATES
 from wpk.search.loop import (
     CacheFolder,
+    Choices,
     Equipment,
+    FormContest,
+    ModelTuning,
     OnRivals,
     Preview,
     Tuning,
+    Workshop,
     choose_target,
-    confirmed,
+    chosen_by_models,
+    competes,
     evidence_of,
     matching,
+    measured_model,
     plan_tuning,
     preview_of,
     require_measuring,
     runs,
     selected_problems,
     static_choices,
-    tune_model,
 )
-from wpk.search.models import check_skips, search_model
+from wpk.search.models import StaticChoices, check_skips, search_model
 from wpk.search.store import RunRecord
 from wpk.targets import Target
 from wpk.trial_bench import GpuLease, Offers
@@ -127,7 +132,8 @@ def _optimized(
     job: "_Job", search: SearchOptions, run: "_EnteredRun | None", on_rivals: OnRivals | None = None
 ) -> PlanBundle:
     """The way of a model to its plan; where there is a run, it measures what the models chose from."""
-    lowered = job.lower()  # loaded, rewritten by the passes, cut into operators
+    forms = job.forms()
+    lowered = forms.lowered()  # loaded, rewritten by the passes, cut into operators
     require_inputs(job.inputs, input_ports(lowered.program))
     selected_problems(lowered.all_operators, search.operators)  # each pattern names one, somewhere
     run = run if lowered.has_kernels else None  # nothing to measure: no kernel computes anything
@@ -136,7 +142,7 @@ def _optimized(
         GpuLease() as lease,
         nullcontext() if run is None else run as entered,
     ):
-        return _built(_Shop(job, search, pool, lease, entered, on_rivals), lowered)
+        return _built(_Shop(job, search, pool, lease, entered, on_rivals, forms), lowered)
 
 
 @dataclass(frozen=True)
@@ -149,44 +155,80 @@ class _Shop:
     lease: GpuLease
     entered: tuple[Tuning, RunRecord] | None
     on_rivals: OnRivals | None
+    forms: ModelForms | None
+
+    def static(self, lowered: LoweredModel) -> StaticChoices:
+        """What the models choose."""
+        job, problems = self.job, lowered.program.problems
+        skipped, compiler = job.build.skip_templates, self.pool.compile
+        return search_model(problems, TEMPLATES, job.target, compiler, job.progress, skip=skipped)
+
+    def contest(
+        self, lowered: LoweredModel, static: StaticChoices, tuning: Tuning | None
+    ) -> FormContest | None:
+        """The contest of a model's forms; None where only the usual one is looked at."""
+        forms = self.forms
+        if (
+            forms is None
+            or lowered.bodies
+            or not competes(self.search, measured=tuning is not None)
+        ):
+            return None
+        job, budget = self.job, None if tuning is None else tuning.budget
+        skipped = job.build.skip_templates
+        return FormContest(forms.lowered, lowered, static, job.target, skipped, budget)
 
 
 def _built(shop: _Shop, lowered: LoweredModel) -> PlanBundle:
     """A lowered model's plan, behind those of its bodies."""
-    job, search, pool, lease = shop.job, shop.search, shop.pool, shop.lease
-    within = replace(shop, job=job.of_bodies(), on_rivals=None)
+    job, search, lease = shop.job, shop.search, shop.lease
+    within = replace(shop, job=job.of_bodies(), on_rivals=None, forms=None)
     bodies = {
         model: tuple(_built(within, body) for body in made)
         for model, made in lowered.bodies.items()
     }
     proof = job.prove(lowered)
-    program, setting, progress = lowered.program, job.setting(lowered, bodies), job.progress
+    program = lowered.program
     problems, patterns = program.problems, matching(program.operators, search.operators)
     named = selected_problems(program.operators, patterns)
     is_measured = bool(problems) and (bool(patterns) or not search.operators)
     run = shop.entered if is_measured else None
     with Offers(lease, () if run is None else named) as offers:
-        skipped = job.build.skip_templates
-        static = search_model(problems, TEMPLATES, job.target, pool.compile, progress, skip=skipped)
-        choices = static_choices(static)
-        constants = PackedConstants(program.constants)
-        parts = choices.implementations, choices.kernels
-        bundle = assemble(program, *parts, setting, constants)
+        static = shop.static(lowered)
+        contest = shop.contest(lowered, static, None if run is None else run[0])
         if run is None:
-            book = EvidenceBook(evidence_of(bundle.plan, choices))
+            made, static, forms = chosen_by_models(lowered, static, contest, shop.static)
+            bundle, choices = _by_models(job, made, static, bodies)
+            book = EvidenceBook(evidence_of(bundle.plan, choices), forms=forms)
         else:
-            equipment = Equipment(pool.submit, lease, offers)
             tuning, entry = replace(run[0], operators=patterns), run[1]
-            tuned = tune_model(
-                lowered, bundle.plan, static, job.target, equipment, tuning, entry, progress
-            )
-            given = choices, tuned, setting, constants
-            bundle, book = confirmed(program, *given, lease.process(), progress, shop.on_rivals)
+            usual, _ = _by_models(job, lowered, static, bodies)
+            equipment = Equipment(shop.pool.submit, lease, offers)
+            given = lowered, usual.plan, job.target, equipment, tuning, entry, job.progress
+            workshop = Workshop(partial(job.setting, bodies=bodies), shop.pool.compile)
+            how = ModelTuning.of(*given)
+            measured = measured_model(lowered, static, how, workshop, contest, shop.on_rivals)
+            made, engine = measured.lowered, measured.engine
+            bundle, book = engine.bundle, engine.book
+        if made is not lowered:
+            proof = job.prove(made)
         if proof is not None:
             on_gpu = shop.entered is not None
             with nullcontext(lease.process()) if on_gpu else open_device("cpu") as device:
-                book = with_checks(book, bundle, proof, device, progress)
+                book = with_checks(book, bundle, proof, device, job.progress)
     return with_evidence(bundle, book)
+
+
+def _by_models(
+    job: "_Job",
+    lowered: LoweredModel,
+    static: StaticChoices,
+    bodies: Mapping[str, tuple[PlanBundle, ...]],
+) -> tuple[PlanBundle, Choices]:
+    """The plan of what the models choose, without evidence."""
+    choices = static_choices(static)
+    made = choices.implementations, choices.kernels
+    return assemble(lowered.program, *made, job.setting(lowered, bodies)), choices
 
 
 def preview(
@@ -257,7 +299,7 @@ def rebuild(
 
 def _rebuilt(job: "_Job", locked: Lock) -> PlanBundle:
     """The locked plan, executed once more on the CPU where it is checked."""
-    lowered = job.lower()
+    lowered = job.lower(locked.changed_sites)
     require_inputs(job.inputs, input_ports(lowered.program))
     with CompilePool(job.target.arch, cache=job.places.kernels) as pool:
         return _rebuilt_with(job, lowered, locked, pool)
@@ -325,18 +367,15 @@ class _Job:
         earlier = None if resume is None else runs.find_same_run(self.places.store, resume, request)
         return None if tuning is None else runs.entered(tuning, request, earlier, on_run)
 
-    def lower(self) -> LoweredModel:
-        """Load the model, run the passes on it, and partition it into operators."""
+    def forms(self) -> ModelForms:
+        """Load the model, to run the passes on it and to partition it into operators."""
         build = self.build
-        return lower_model(
-            self.model,
-            build.shapes,
-            self.precision,
-            build.skip_passes,
-            self.progress,
-            fallback=build.falls_back,
-            driven=True,
-        )
+        source = Source(self.model, build.shapes, self.precision, build.skip_passes)
+        return ModelForms(source, self.progress, fallback=build.falls_back, driven=True)
+
+    def lower(self, changed: Collection[str] = ()) -> LoweredModel:
+        """The model as the passes partition it, with the sites of these keys taken back."""
+        return self.forms().lowered(frozenset(changed))
 
     def prove(self, lowered: LoweredModel) -> PassProof | None:
         """The proof that the passes changed nothing; None where nothing is checked."""

@@ -3,5 +3,6 @@
 from wpk.search.forms.estimates import Estimates
 from wpk.search.forms.form import Difference, Form, Forms, RefusedFormError, difference, form_of
 from wpk.search.forms.judges import ByMeasuring, ByModels, Proposal
-from wpk.search.forms.partition import Partitioning, best_partition
-from wpk.search.forms.times import ERROR
+from wpk.search.forms.order import FUSION, in_order
+from wpk.search.forms.partition import Partitioning, best_partition, proposed
+from wpk.search.forms.times import ERROR, is_hopeless, predicted

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from wpk.errors import GraphError, UnsupportedError, WpkError
-from wpk.graph_passes import Site
+from wpk.graph_passes import Site, every_site, pass_of
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.problems import Fallback, Problem
 
@@ -30,6 +31,13 @@ class Form:
     problems: Counter[Problem]
     handed: int
     sites: Mapping[str, tuple[Site, ...]]
+
+    def sites_of(self, key: str) -> tuple[Site, ...]:
+        """The sites that a key names: equal ones, or all of a pass."""
+        if key != every_site(pass_of(key)):
+            return self.sites.get(key, ())
+        own = (sites for name, sites in self.sites.items() if pass_of(name) == pass_of(key))
+        return tuple(chain.from_iterable(own))
 
     @property
     def identity(self) -> frozenset[tuple[Problem, int]]:

@@ -15,9 +15,10 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from wpk.errors import ScheduleError
+from wpk.graph_passes import every_site, pass_of
 from wpk.plan import FormOutcome, TriedForm
 from wpk.search.forms.form import Form, Forms, RefusedFormError, difference
-from wpk.search.forms.judges import Judge, Proposal
+from wpk.search.forms.judges import ByModels, Judge, Proposal
 from wpk.search.forms.times import Comparison, Estimate, is_hopeless, predicted
 
 MAX_ROUNDS = 4
@@ -43,6 +44,7 @@ def best_partition(
     forms: Forms,
     estimate: Estimate,
     judge: Judge,
+    keys: Sequence[str] | None = None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> Partitioning:
     """Search for the partition whose operators take the least time together.
@@ -51,10 +53,11 @@ def best_partition(
         forms: Lower the model.
         estimate: Predicted seconds of a problem; raises ScheduleError where no template computes it.
         judge: Decides between forms.
+        keys: The sites of the usual form in the order in which they are looked at; by default in the graph's.
         is_over: Whether no further form is to be looked at.
     """
     search = _Search(forms, estimate, judge, is_over)
-    best, keys = forms.fixed, list(forms.fixed.sites)
+    best, keys = forms.fixed, list(forms.fixed.sites if keys is None else keys)
     for _ in range(MAX_ROUNDS):
         proposals = search.proposals(best, keys)
         judge.learn(proposals)
@@ -65,6 +68,23 @@ def best_partition(
             break
         best = better
     return Partitioning(best, tuple(search.tried.values()), len(search.compared))
+
+
+def proposed(
+    forms: Forms,
+    estimate: Estimate,
+    keys: Sequence[str],
+    is_over: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Whether models leave any form to be measured beside the usual one."""
+    search = _Search(forms, estimate, ByModels(estimate), is_over)
+    return bool(search.proposals(forms.fixed, keys))
+
+
+def _singles_first(pair: tuple[float, Proposal]) -> tuple[bool, float]:
+    """Classes of sites by falling gain, and then whole passes: what they would undo is decided by then."""
+    gain, proposal = pair
+    return proposal.site == every_site(pass_of(proposal.site)), -gain
 
 
 @dataclass
@@ -123,7 +143,7 @@ class _Search:
             if wins:
                 faster.append((comparison.gain, each))
         best, undecided = base, list[str]()
-        for _, each in sorted(faster, key=lambda pair: -pair[0]):
+        for _, each in sorted(faster, key=_singles_first):
             outcome, best = self._joined(best, each.site)
             if outcome is FormOutcome.NOT_MEASURED:
                 undecided.append(each.site)
@@ -137,6 +157,8 @@ class _Search:
             form = self.forms.of(best.changed | {key})
         except RefusedFormError:
             return FormOutcome.REFUSED, best
+        if form.identity == best.identity:
+            return FormOutcome.EQUAL, best
         comparison = self.judge.compare(difference(best, form))
         self.compared.add(form.identity)
         if comparison is None:
@@ -153,7 +175,7 @@ class _Search:
         by_models: Comparison | None = None,
         reason: str = "",
     ) -> None:
-        sites = base.sites.get(key, ())
+        sites = base.sites_of(key)
         self.tried[key, base.changed] = TriedForm(
             site=key,
             usual=sites[0].words if sites else "",

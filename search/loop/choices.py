@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from wpk.assembly import Implementation, generated
@@ -54,6 +54,28 @@ class Choices:
             for problem, result in self.results.items()
             if (best := best_library(result)) is not None
         }
+
+    def of(self, problems: Iterable[Problem]) -> Choices:
+        """Return the same for some of the problems alone."""
+        kept = dict.fromkeys(problems)
+        return replace(
+            self,
+            options={p: self.options[p] for p in kept},
+            families={p: self.families[p] for p in kept},
+            schedules={p: self.schedules[p] for p in kept},
+            results={p: each for p, each in self.results.items() if p in kept},
+        )
+
+    def beside(self, others: Choices) -> Choices:
+        """Return these with what others hold of problems that these lack."""
+        return replace(
+            self,
+            options={**others.options, **self.options},
+            families={**others.families, **self.families},
+            schedules={**others.schedules, **self.schedules},
+            kernels={**others.kernels, **self.kernels},
+            results={**others.results, **self.results},
+        )
 
     def by(self, families: Mapping[Problem, str]) -> Choices:
         """Return the same with other families for some problems."""

@@ -1,6 +1,6 @@
 """Whole engines confirm what was chosen on single operators; substitutions that do not pay are undone."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -39,16 +39,57 @@ OnRivals = Callable[[Mapping[str, PlanBundle]], None]
 """Told of whole engines by name; their plans hold no evidence."""
 
 
+@dataclass(frozen=True)
+class EngineForm:
+    """A form of a model, of which whole engines are compared.
+
+    Attributes:
+        name: What its engines are called by; empty for the usual form.
+        program: The model in this form.
+        tuned: What may compute its problems, and the fastest of each alone.
+        setting: What plans of it are written for.
+        constants: The program's, as far as plans of it have packed them.
+        compared: Whether it is there to be compared with, and so in one engine only.
+    """
+
+    name: str
+    program: Program
+    tuned: Choices
+    setting: Setting
+    constants: PackedConstants
+    compared: bool = False
+
+
+@dataclass(frozen=True)
+class _Entrant:
+    """A whole engine that takes part, before it is assembled."""
+
+    form: EngineForm
+    choices: Choices
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """The fastest whole engine.
+
+    Attributes:
+        form: Its form.
+        bundle: Its plan.
+        book: Why it is what it is: it says what it was compared with.
+    """
+
+    form: EngineForm
+    bundle: PlanBundle
+    book: EvidenceBook
+
+
 def confirmed(
-    program: Program,
+    forms: Sequence[EngineForm],
     static: Choices,
-    tuned: Choices,
-    setting: Setting,
-    constants: PackedConstants,
     gpu: GpuProcess,
     tell: Progress,
     on_rivals: OnRivals | None = None,
-) -> tuple[PlanBundle, EvidenceBook]:
+) -> Confirmed:
     """Return the fastest whole engine, and why it is what it is: it says what it was compared with.
 
     What is compared is the work of the GPU: steps that ONNX Runtime executes are the same in all engines, and
@@ -57,14 +98,13 @@ def confirmed(
     Engines take turns, one inference after another: what the models chose (``models``), generated
     kernels only (``generated``), a library wherever one can (``library``), of each operator the
     fastest alone (``mixed``), and that with the weakest substitutions undone, a quarter at a time
-    (``undone 1/4``, …): a kernel that is faster alone need not be so among its neighbours.
+    (``undone 1/4``, …): a kernel that is faster alone need not be so among its neighbours. The same of other
+    forms of the model, by their names; of those that are only there to be compared with, the fastest of each
+    operator. Another form than the usual one must be faster beyond the noise.
 
     Args:
-        program: The model.
-        static: What the models chose.
-        tuned: The outcome of tuning.
-        setting: What plans are written for.
-        constants: The program's, as far as plans of it have packed them.
+        forms: The usual one first.
+        static: What the models chose for that.
         gpu: Executes all of them.
         tell: Told of the progress.
         on_rivals: Told of the engines that were compared, by name.
@@ -74,32 +114,69 @@ def confirmed(
         EngineError: There is not enough memory for all.
     """
     tell(_STAGE, 0, 1)
-    undone = _undone(tuned)
-    choices = _variants(static, tuned, undone)
+    usual = forms[0]
+    undone = _undone(usual.tuned)
+    entrants = {
+        name: _Entrant(form, choices)
+        for form in forms
+        for name, choices in _engines(form, static if form is usual else None, undone).items()
+    }
     plans = {
-        n: assemble(program, c.implementations, c.kernels, setting, constants)
-        for n, c in choices.items()
+        n: assemble(
+            e.form.program,
+            e.choices.implementations,
+            e.choices.kernels,
+            e.form.setting,
+            e.form.constants,
+        )
+        for n, e in entrants.items()
     }
     bench = _Bench(gpu, random_inputs(next(iter(plans.values())).plan, 0))
     samples = _side_by_side(bench, plans)
     if on_rivals is not None:
         on_rivals(plans)
-    measurement = _measurement(program, plans, samples, undone)
-    best = measurement.chosen
+    variants = tuple(_variant(name, bundle, samples[name]) for name, bundle in plans.items())
+    best = fastest_engine(variants, [n for n, each in entrants.items() if each.form is usual])
+    names = tuple(
+        o.name for p in undone.get(best, ()) for o in usual.program.operators if o.problem == p
+    )
     times = _step_seconds(bench, plans[best], quantile(samples[best], 0.5))
     handed = _fallback_seconds(bench, plans[best])
     tell(_STAGE, 1, 1)
-    evidence = evidence_of(plans[best].plan, choices[best], times, handed)
-    return plans[best], EvidenceBook(evidence, measurement=measurement)
+    evidence = evidence_of(plans[best].plan, entrants[best].choices, times, handed)
+    book = EvidenceBook(evidence, measurement=EngineMeasurement(variants, best, names))
+    return Confirmed(entrants[best].form, plans[best], book)
+
+
+def fastest_engine(variants: Sequence[EngineVariant], usual: Collection[str]) -> str:
+    """Return the name of the fastest; one of another form than the usual must be faster beyond the noise."""
+    first = min((v for v in variants if v.name in usual), key=lambda each: each.median_seconds)
+    others = [v for v in variants if v.name not in usual]
+    other = min(others, key=lambda each: each.median_seconds, default=first)
+    return other.name if other.speedup_over(first).low > 1 else first.name
+
+
+def _engines(
+    form: EngineForm, static: Choices | None, undone: Mapping[str, Sequence[Problem]]
+) -> dict[str, Choices]:
+    """The engines of a form, by name."""
+    if form.compared:
+        return {form.name: form.tuned}
+    variants = _variants(static, form.tuned, undone if static is not None else {})
+    if static is not None:
+        return variants
+    return {form.name if n == "mixed" else f"{form.name} {n}": c for n, c in variants.items()}
 
 
 def _variants(
-    static: Choices, tuned: Choices, undone: Mapping[str, Sequence[Problem]]
+    static: Choices | None, tuned: Choices, undone: Mapping[str, Sequence[Problem]]
 ) -> dict[str, Choices]:
     """What is compared, by name; what would execute the same candidates as one before it is left out."""
     libraries = tuned.libraries
-    variants = {
-        "models": replace(static, results=tuned.results, regime=tuned.regime),
+    variants: dict[str, Choices] = {}
+    if static is not None:
+        variants["models"] = replace(static, results=tuned.results, regime=tuned.regime)
+    variants |= {
         "generated": tuned.by(dict.fromkeys(tuned.families, GENERATED)),
         "library": tuned.by(libraries),
         "mixed": tuned,
@@ -160,19 +237,6 @@ def _side_by_side(bench: _Bench, plans: Mapping[str, PlanBundle]) -> dict[str, t
         medians = {name: quantile(samples[name], 0.5) for name in names}
         names = [name for name in names if medians[name] <= HOPELESS * min(medians.values())]
     return samples
-
-
-def _measurement(
-    program: Program,
-    plans: Mapping[str, PlanBundle],
-    samples: Mapping[str, Sequence[float]],
-    undone: Mapping[str, Sequence[Problem]],
-) -> EngineMeasurement:
-    best = min(samples, key=lambda name: quantile(samples[name], 0.5))
-    problems = undone.get(best, ())
-    names = tuple(o.name for each in problems for o in program.operators if o.problem == each)
-    variants = tuple(_variant(name, bundle, samples[name]) for name, bundle in plans.items())
-    return EngineMeasurement(variants, best, names)
 
 
 def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:

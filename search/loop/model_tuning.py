@@ -1,10 +1,12 @@
 """Every problem's schedule is chosen by measuring: searchers propose, the GPU decides, the store remembers."""
 
+from __future__ import annotations
+
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.plan import Plan
@@ -12,7 +14,7 @@ from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.choices import Choices, after_tuning
 from wpk.search.loop.selection import selected_problems
-from wpk.search.loop.task import make_tasks
+from wpk.search.loop.task import Task, make_tasks
 from wpk.search.loop.tune import tune
 from wpk.search.loop.tuning import Equipment, Session, Tuning
 from wpk.search.models import StaticChoices
@@ -22,27 +24,108 @@ from wpk.targets import Target
 from wpk.trial import Regime
 from wpk.trial_bench import (
     Bench,
-    Case,
-    Cases,
     CompileAhead,
+    FormCases,
+    ModelCases,
     OddShapes,
     Request,
     TrialRunner,
-    make_cases,
     require_memory,
 )
 
 
-def tune_model(
-    lowered: LoweredModel,
-    plan: Plan,
-    static: StaticChoices,
-    target: Target,
-    equipment: Equipment,
-    tuning: Tuning,
-    run: RunRecord,
-    tell: Progress,
-) -> Choices:
+class TimedCases(Protocol):
+    """Cases that say how long computing them took."""
+
+    @property
+    def seconds(self) -> float:
+        """So far."""
+
+
+SeedCases = tuple[ModelCases, ModelCases] | tuple[FormCases, FormCases]
+"""Cases at two seeds."""
+
+
+@dataclass(frozen=True)
+class ModelTuning:
+    """What tuning the problems of a model, in all of its forms, shares.
+
+    Attributes:
+        plan: The plan of its usual form by the static search.
+        target: The GPU.
+        equipment: What measuring takes.
+        tuning: How to tune.
+        run: The run in the store that trials are entered under.
+        tell: Told of the progress.
+        cases: What candidates of the usual form's problems are checked and timed on, at two seeds.
+    """
+
+    plan: Plan
+    target: Target
+    equipment: Equipment
+    tuning: Tuning
+    run: RunRecord
+    tell: Progress
+    cases: tuple[ModelCases, ModelCases]
+
+    @classmethod
+    def of(
+        cls,
+        lowered: LoweredModel,
+        plan: Plan,
+        target: Target,
+        equipment: Equipment,
+        tuning: Tuning,
+        run: RunRecord,
+        tell: Progress,
+    ) -> ModelTuning:
+        """Describe the tuning of a lowered model; nothing is computed yet."""
+        first, second = (ModelCases(lowered, plan, tuning.seed + n, tell) for n in (0, 1))
+        return cls(plan, target, equipment, tuning, run, tell, (first, second))
+
+    @property
+    def regime(self) -> Regime:
+        """What the caches hold in a deployed engine."""
+        return deciding_regime(self.plan, self.target)
+
+    def tuned(self, tasks: Sequence[Task], static: StaticChoices, cases: SeedCases) -> Choices:
+        """Measure, the static choices first; return the fastest that is correct of each problem.
+
+        Args:
+            tasks: The problems.
+            static: What the models have to say of them, and of others that are not tuned.
+            cases: What their candidates are checked and timed on.
+
+        Raises:
+            KeyboardInterrupt: All trials up to then are in the store.
+            StoreError: The store cannot be used.
+            EngineError: The GPU cannot be used.
+        """
+        with self._session(cases) as session:
+            _measure_static(static, [task.problem for task in tasks], session, self.tell)
+            results = tune(tasks, session, self.tell)
+            return after_tuning(static, results, session.bench, session.regime)
+
+    @contextmanager
+    def _session(self, cases: SeedCases) -> Iterator[Session]:
+        """A session with an open store and a bench that compiles ahead."""
+        equipment, tuning, (first, second) = self.equipment, self.tuning, cases
+        runner = TrialRunner(equipment.lease, first, self.regime, second)
+        ahead = CompileAhead(self.target, equipment.submit)
+        with TuningStore(tuning.store) as store, ahead:
+            yield Session(
+                store=store,
+                run=self.run,
+                setup=tuning.setup(self.target),
+                regime=self.regime,
+                effort=tuning.effort,
+                budget=tuning.budget,
+                bench=Bench(ahead, runner, OddShapes(self.target, equipment.lease, ahead)),
+                clock=clock_without(first, second),
+            )
+
+
+def tune_model(lowered: LoweredModel, static: StaticChoices, how: ModelTuning) -> Choices:
     """Return the choices with the fastest correct schedule of each problem.
 
     The static choices are candidates like all others. A problem of which nothing ran correctly keeps
@@ -50,13 +133,8 @@ def tune_model(
 
     Args:
         lowered: The model.
-        plan: Its plan by the static search.
         static: The static search's choices, and what the templates have to offer.
-        target: The GPU.
-        equipment: What measuring takes.
-        tuning: How to tune.
-        run: The run in the store that trials are entered under.
-        tell: Told of the progress.
+        how: How it is tuned, and on what.
 
     Raises:
         KeyboardInterrupt: All trials up to then are in the store; the same command goes on from there.
@@ -64,50 +142,14 @@ def tune_model(
         EngineError: The GPU cannot be used, or references do not fit into the machine's memory.
     """
     require_memory(lowered.program)
-    program, searcher = lowered.program, find_searcher(tuning.searcher)
-    named = selected_problems(program.operators, tuning.operators)
-    tasks = make_tasks(program, named, static, target, searcher, equipment.offers, tell)
-    with _session(lowered, plan, target, equipment, tuning, run, tell) as session:
-        _measure_static(static, [task.problem for task in tasks], session, tell)
-        results = tune(tasks, session, tell)
-        return after_tuning(static, results, session.bench, session.regime)
+    program, searcher = lowered.program, find_searcher(how.tuning.searcher)
+    named = selected_problems(program.operators, how.tuning.operators)
+    offers = how.equipment.offers
+    tasks = make_tasks(program, named, static, how.target, searcher, offers, how.tell)
+    return how.tuned(tasks, static, how.cases)
 
 
-@contextmanager
-def _session(
-    lowered: LoweredModel,
-    plan: Plan,
-    target: Target,
-    equipment: Equipment,
-    tuning: Tuning,
-    run: RunRecord,
-    tell: Progress,
-) -> Iterator[Session]:
-    """A session with an open store and a bench that compiles ahead."""
-
-    def cases(seed: int) -> dict[Problem, Case]:
-        tell("computing references", 0, 1)
-        made = make_cases(lowered, plan, seed)
-        tell("computing references", 1, 1)
-        return made
-
-    first, second = (Cases(partial(cases, tuning.seed + number)) for number in (0, 1))
-    regime = deciding_regime(plan, target)
-    runner = TrialRunner(equipment.lease, first, regime, second)
-    with TuningStore(tuning.store) as store, CompileAhead(target, equipment.submit) as ahead:
-        yield Session(
-            store=store,
-            run=run,
-            setup=tuning.setup(target),
-            regime=regime,
-            effort=tuning.effort,
-            budget=tuning.budget,
-            bench=Bench(ahead, runner, OddShapes(target, equipment.lease, ahead)),
-            clock=clock_without(first, second),
-        )
-
-
-def clock_without(*cases: Cases) -> Callable[[], float]:
+def clock_without(*cases: TimedCases) -> Callable[[], float]:
     """Return a clock of seconds that stands still while references are computed: a budget is for searching."""
     return lambda: time.monotonic() - sum(each.seconds for each in cases)
 

@@ -1,6 +1,11 @@
 """The models choose schedules without a GPU."""
 
-from wpk.search.models.model_search import Compiler, StaticChoices, search_model
+from wpk.search.models.model_search import (
+    Compiler,
+    StaticChoices,
+    choose_among,
+    search_model,
+)
 from wpk.search.models.shortlist import PROMISING, Shortlist
 from wpk.search.models.static_search import (
     FINALISTS,

@@ -51,7 +51,7 @@ def search_model(
 ) -> StaticChoices:
     """Choose a schedule for each distinct problem.
 
-    Every round compiles the next `FINALISTS` schedules of each problem that has none yet.
+    Every round compiles the next `FINALISTS` schedules of each problem that has none yet (`choose_among`).
 
     Args:
         problems: What to compute; may repeat.
@@ -65,21 +65,41 @@ def search_model(
         ScheduleError: A problem has no schedule that compiles; says why of each.
     """
     shortlists = shortlist_problems(problems, templates, target, skip, progress)
+    return choose_among(shortlists, compiler, progress)
+
+
+def choose_among(
+    shortlists: Mapping[Problem, Shortlists],
+    compiler: Compiler,
+    progress: Progress,
+    count: int = FINALISTS,
+) -> StaticChoices:
+    """Choose a schedule for each problem that has been shortlisted.
+
+    Args:
+        shortlists: What the models have to say of each.
+        compiler: Compiles the schedules that the models like best.
+        progress: Told of compiling.
+        count: How many of a problem's are compiled in a round.
+
+    Raises:
+        ScheduleError: A problem has no schedule that compiles; says why of each.
+    """
     compiled: dict[str, Compilation] = {}
     finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(shortlists, ())
     choices: dict[Problem, KernelChoice] = {}
     while waiting := [problem for problem in shortlists if problem not in choices]:
-        batches = {p: shortlists[p].finalists(first=len(finalists[p])) for p in waiting}
+        batches = {p: shortlists[p].finalists(len(finalists[p]), count) for p in waiting}
         _compile(batches.values(), compiled, compiler, progress)
         for problem, batch in batches.items():
             finalists[problem] += batch
             choice = choose(shortlists[problem], finalists[problem], compiled)
-            if choice is None and len(batch) < FINALISTS:
+            if choice is None and len(batch) < count:
                 choice = _last_resort(shortlists[problem], finalists[problem], compiled)
             if choice is not None:
                 choices[problem] = choice
     kernels = {digest: each.kernel for digest, each in compiled.items() if each.kernel is not None}
-    return StaticChoices(choices, kernels, shortlists)
+    return StaticChoices(choices, kernels, dict(shortlists))
 
 
 def _compile(

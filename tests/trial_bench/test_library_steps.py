@@ -42,9 +42,9 @@ from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop import confirmation
 from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
-from wpk.search.loop.confirmation import ROUNDS, confirmed
+from wpk.search.loop.confirmation import ROUNDS, EngineForm, confirmed
 from wpk.search.loop.evidence import evidence_of
-from wpk.search.loop.model_tuning import tune_model
+from wpk.search.loop.model_tuning import ModelTuning, tune_model
 from wpk.search.loop.runs import entered
 from wpk.search.loop.tuning import Equipment, Tuning
 from wpk.search.models.model_search import search_model
@@ -91,7 +91,7 @@ class Bench:
 
     def tune(self, open_gpu: Callable[[], Any], store: Path) -> Choices:
         tuning = Tuning("random", EFFORT, Budget(), 0, store / "trials.sqlite", H200)
-        given = self.lowered, self.static.plan, self.found, TARGET
+        given = self.lowered, self.static.plan, TARGET
         request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
         with (
             self.pool,
@@ -100,7 +100,8 @@ class Bench:
             entered(tuning, request) as (limited, run),
         ):
             equipment = Equipment(self.pool.submit, lease, offers)
-            return tune_model(*given, equipment, limited, run, silent)
+            how = ModelTuning.of(*given, equipment, limited, run, silent)
+            return tune_model(self.lowered, self.found, how)
 
     def plan(self, choices: Choices) -> PlanBundle:
         program, made = self.lowered.program, choices.implementations
@@ -340,5 +341,6 @@ def test_engines_of_a_round_share_their_weights(
 def _confirm(bench: Bench, found: Choices, times: Times) -> PlanBundle:
     program, static = bench.lowered.program, bench.choices
     with bench.open(times)() as gpu:
-        given = program, static, found, bench.setting, PackedConstants(program.constants)
-        return with_evidence(*confirmed(*given, gpu, silent))
+        form = EngineForm("", program, found, bench.setting, PackedConstants(program.constants))
+        best = confirmed([form], static, gpu, silent)
+        return with_evidence(best.bundle, best.book)

@@ -5,7 +5,7 @@ operator's body everything is float64, and a bound of the kernel's error goes al
 (`wpk.checks.error_bounds`).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,17 +74,25 @@ class GraphReference:
         }
         self._dtypes = {name: _dtype(tensor) for name, tensor in tensors.items()}
 
-    def run(self, inputs: Mapping[str, Array], memory: dict[str, Array]) -> Iterator[Reference]:
+    def run(
+        self,
+        inputs: Mapping[str, Array],
+        memory: dict[str, Array],
+        wanted: Collection[str] | None = None,
+    ) -> Iterator[Reference]:
         """Yield the reference of each node in order.
 
         Args:
             inputs: The model's inputs.
             memory: Filled with every tensor as it lies in memory, rounded; at each yield it holds
                 the node's inputs and outputs.
+            wanted: Names of the nodes and tensors that are asked for; all by default. Of the other nodes
+                only those are evaluated, and yielded too, that make what these read and ``memory`` does
+                not hold from the start, in the same type.
         """
         memory.update(self._constants)
         memory.update(inputs)
-        for node in self._nodes:
+        for node in self._nodes if wanted is None else self._needed(wanted, memory):
             function = self._functions.get((node.domain, node.op_type))
             if function is not None and node.domain == RUNTIME_DOMAIN:
                 yield self._handed(node, function, memory)
@@ -106,6 +114,21 @@ class GraphReference:
                     if dtype.is_float or each.tolerance.any()
                 },
             )
+
+    def _needed(self, wanted: Collection[str], memory: Mapping[str, Array]) -> list[onnx.NodeProto]:
+        """The nodes that are wanted, and those that these read from and whose outputs are not known."""
+        known = {name for name, array in memory.items() if self._holds(name, array)}
+        asked, needed = {*wanted} - known, list[onnx.NodeProto]()
+        for node in reversed(self._nodes):
+            if node.name in wanted or not asked.isdisjoint(node.output):
+                needed.append(node)
+                asked.update(name for name in node.input if name not in known)
+        return needed[::-1]
+
+    def _holds(self, name: str, array: Array) -> bool:
+        """Whether an array is of a tensor's type; one that the graph lacks is nobody's input."""
+        dtype = self._dtypes.get(name)
+        return dtype is None or from_numpy(array.dtype) is dtype
 
     def _handed(
         self, node: onnx.NodeProto, function: onnx.FunctionProto, memory: dict[str, Array]

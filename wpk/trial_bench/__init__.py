@@ -1,8 +1,9 @@
 """The bench compiles, checks and times candidates on a GPU, each as a step of its own."""
 
 from wpk.trial_bench.bench import Bench
-from wpk.trial_bench.cases import Case, Cases, make_cases
+from wpk.trial_bench.cases import Case, Cases, ModelCases
 from wpk.trial_bench.compile_ahead import CompileAhead, Submit
+from wpk.trial_bench.form_cases import FormCases
 from wpk.trial_bench.gpu_lease import GpuLease
 from wpk.trial_bench.host_memory import require_memory
 from wpk.trial_bench.odd_shapes import OddShapes

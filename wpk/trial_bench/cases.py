@@ -1,7 +1,7 @@
 """The candidates of each problem are checked and timed on a case: an operator with the reference's values."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.program import Operator, Program
 from wpk.plan import Plan, Step, Tensors
 from wpk.problems import Problem
+from wpk.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,35 @@ def first_operators(program: Program) -> dict[Problem, Operator]:
     return first
 
 
-def make_cases(lowered: LoweredModel, plan: Plan, seed: int) -> dict[Problem, Case]:
+class ModelCases(Cases):
+    """The cases of a model's own problems.
+
+    Attributes:
+        memory: Every tensor as it lies in memory, once the cases are computed.
+    """
+
+    def __init__(
+        self, lowered: LoweredModel, plan: Plan, seed: int, tell: Progress = silent
+    ) -> None:
+        """Describe them; see `make_cases`."""
+        self.memory: dict[str, Array] = {}
+
+        def make() -> dict[Problem, Case]:
+            tell("computing references", 0, 1)
+            made = make_cases(lowered, plan, seed, self.memory)
+            tell("computing references", 1, 1)
+            return made
+
+        super().__init__(make)
+
+
+def make_cases(
+    lowered: LoweredModel,
+    plan: Plan,
+    seed: int,
+    memory: dict[str, Array] | None = None,
+    problems: Collection[Problem] | None = None,
+) -> dict[Problem, Case]:
     """Return a case for each distinct problem, by the first operator that is of it.
 
     The reference is the engine's own, float64 on the CPU, computed once for the whole model: every
@@ -93,13 +122,18 @@ def make_cases(lowered: LoweredModel, plan: Plan, seed: int) -> dict[Problem, Ca
         lowered: The model.
         plan: Any plan of it: its inputs and free dimensions.
         seed: Of the model's random inputs.
+        memory: Tensors that are known, of another form of the model; filled with all that are computed.
+        problems: Those that are asked for; all by default.
     """
     first = first_operators(lowered.program)
+    if problems is not None:
+        first = {problem: first[problem] for problem in problems}
     by_call = {operator.call: operator for operator in first.values() if operator.call}
     cases: dict[Problem, Case] = {}
-    memory: dict[str, Array] = {}
+    memory = {} if memory is None else memory
     reference = GraphReference(lowered.graph, plan.precision)
-    for result in reference.run(random_inputs(plan, seed), memory):
+    wanted = None if problems is None else {*by_call, *_read_without_call(first.values())}
+    for result in reference.run(random_inputs(plan, seed), memory, wanted):
         known = by_call.get(result.node)
         if known is not None:
             cases[known.problem] = _case(lowered.program, known, memory, result)
@@ -107,6 +141,13 @@ def make_cases(lowered: LoweredModel, plan: Plan, seed: int) -> dict[Problem, Ca
         if not operator.call:
             cases[operator.problem] = _case(lowered.program, operator, memory, None)
     return cases
+
+
+def _read_without_call(operators: Iterable[Operator]) -> Iterator[str]:
+    """Values that copies read which no node of the graph stands for."""
+    for operator in operators:
+        if not operator.call:
+            yield from operator.inputs
 
 
 def _case(

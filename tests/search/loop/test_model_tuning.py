@@ -32,6 +32,7 @@ from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.evidence import evidence_of
 from wpk.search.loop.model_tuning import (
+    ModelTuning,
     clock_without,
     deciding_regime,
     tune_model,
@@ -99,8 +100,9 @@ class Bench:
             entered(how, request) as (limited, run),
         ):
             equipment = Equipment(self.pool.submit, lease, offers)
-            given = self.lowered, self.static.plan, self.found, TARGET
-            choices = tune_model(*given, equipment, limited, run, tell)
+            given = self.lowered, self.static.plan, TARGET
+            asked = ModelTuning.of(*given, equipment, limited, run, tell)
+            choices = tune_model(self.lowered, self.found, asked)
         return choices, self.plan(choices)
 
 

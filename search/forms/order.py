@@ -1,0 +1,37 @@
+"""The order in which choices are looked at: those that decide over most of a model's time first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import inf
+
+from wpk.graph_passes import every_site, pass_of
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.problems import Problem
+from wpk.search.forms.form import Form
+from wpk.search.forms.times import Estimate
+
+FUSION = "fuse-operators"
+"""The pass that merges consecutive subsets of nodes into operators."""
+
+
+def in_order(lowered: LoweredModel, form: Form, estimate: Estimate) -> list[str]:
+    """Return the keys of a form's sites: whole passes, then classes by the time of what they decide over.
+
+    Sites whose nodes are no operator's any more, since a pass before fusion replaced them, come before others.
+    A pass of one class is that class.
+    """
+    holders = {n: o.problem for o in lowered.program.operators for n in o.nodes}
+    classes = Counter(pass_of(key) for key in form.sites)
+    whole = [every_site(name) for name, count in classes.items() if count > 1 and name != FUSION]
+
+    def weight(key: str) -> float:
+        places = [[holders.get(node) for node in site.nodes] for site in form.sites[key]]
+        known = [{p for p in problems if p is not None} for problems in places]
+        return sum(_seconds(problems, estimate) if problems else inf for problems in known)
+
+    return whole + sorted(form.sites, key=weight, reverse=True)
+
+
+def _seconds(problems: set[Problem], estimate: Estimate) -> float:
+    return sum(map(estimate, problems))

@@ -1,0 +1,195 @@
+"""Forms of a model compete: which are worth measuring, the best partition found, and what whole engines compare."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+
+from wpk.errors import EngineError
+from wpk.graph_passes import every_site, pass_of
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.options import SearchOptions
+from wpk.plan import FormSearch
+from wpk.search.forms import (
+    FUSION,
+    ByMeasuring,
+    ByModels,
+    Estimates,
+    Form,
+    Forms,
+    Partitioning,
+    RefusedFormError,
+    best_partition,
+    difference,
+    form_of,
+    in_order,
+    is_hopeless,
+    predicted,
+    proposed,
+)
+from wpk.search.loop.budget import Budget
+from wpk.search.loop.choices import Choices
+from wpk.search.loop.form_tuning import FormTuning, best_seconds, parted
+from wpk.search.loop.model_tuning import ModelTuning
+from wpk.search.models import Compiler, StaticChoices
+from wpk.targets import Target
+
+FOUND, UNFUSED = "found", "unfused"
+"""Names of forms: the best partition found; with every merge of consecutive subsets taken back."""
+
+LOOK_SHARE, LOOK_SECONDS = 0.2, 120.0
+"""What looking at forms by models alone may take: a part of the budget, and where there is none so many seconds."""
+
+Lower = Callable[[frozenset[str]], LoweredModel]
+
+
+@dataclass(frozen=True)
+class FormsFound:
+    """What a contest hands back.
+
+    Attributes:
+        partitioning: The search for the best partition.
+        models: What whole engines are to be compared of, by name; not the usual form.
+        choices: What may compute each problem of any of them.
+    """
+
+    partitioning: Partitioning
+    models: dict[str, LoweredModel]
+    choices: Choices
+
+
+def recorded(partitioning: Partitioning, chosen: Collection[str], *, measured: bool) -> FormSearch:
+    """Return what a plan says of a search for its form."""
+    found = tuple(sorted(partitioning.best.changed))
+    return FormSearch(
+        partitioning.tried, partitioning.partitions, found, tuple(sorted(chosen)), measured
+    )
+
+
+def competes(search: SearchOptions, *, measured: bool) -> bool:
+    """Whether forms of a model compete, as the options ask.
+
+    Raises:
+        EngineError: They should, and only some operators are measured.
+    """
+    if search.forms == "search" and measured and search.operators:
+        raise EngineError(
+            f"--forms search compares all operators, and --ops names {', '.join(search.operators)}",
+            fix="leave one of both out",
+        )
+    return search.forms == "search" or (
+        search.forms == "auto" and measured and not search.operators
+    )
+
+
+def chosen_by_models(
+    lowered: LoweredModel,
+    static: StaticChoices,
+    contest: FormContest | None,
+    choose: Callable[[LoweredModel], StaticChoices],
+) -> tuple[LoweredModel, StaticChoices, FormSearch | None]:
+    """Return the form that the models choose, what they choose for it, and how; the usual one without a contest."""
+    if contest is None:
+        return lowered, static, None
+    found = contest.by_models()
+    search = recorded(found, found.best.changed, measured=False)
+    if not found.best.changed:
+        return lowered, static, search
+    lowered = contest.lower(found.best.changed)
+    return lowered, choose(lowered), search
+
+
+class FormContest:
+    """The contest of a model's forms.
+
+    Attributes:
+        lower: Lowers the model with some sites taken back.
+    """
+
+    def __init__(
+        self,
+        lower: Lower,
+        lowered: LoweredModel,
+        static: StaticChoices,
+        target: Target,
+        skip: Collection[str],
+        budget: Budget | None = None,
+    ) -> None:
+        """Begin with the usual form; nothing is compared yet.
+
+        Args:
+            lower: Lowers the model with some sites taken back.
+            lowered: Its usual form.
+            static: What the models have to say of this.
+            target: The GPU.
+            skip: Names of templates not to use.
+            budget: Of measuring; None where the models decide alone.
+        """
+        self.lower, self._forms = lower, Forms(lower, form_of(lowered))
+        self._estimates = Estimates(target, skip, dict(static.shortlists))
+        self._keys = in_order(lowered, self._forms.fixed, self._estimates.seconds)
+        seconds = None if budget is None else budget.seconds
+        look = LOOK_SECONDS if seconds is None else LOOK_SHARE * seconds
+        self._until = time.monotonic() + look
+
+    @property
+    def is_worth_measuring(self) -> bool:
+        """Whether the models leave any form to be measured."""
+        return proposed(self._forms, self._estimates.seconds, self._keys, self._is_over)
+
+    def by_models(self) -> Partitioning:
+        """The best partition where nothing is measured."""
+        estimate = self._estimates.seconds
+        return best_partition(self._forms, estimate, ByModels(estimate), self._keys, self._is_over)
+
+    def by_measuring(self, how: ModelTuning, tuned: Choices, compiler: Compiler) -> FormsFound:
+        """The best partition by measured times, and what else whole engines are to be compared of.
+
+        Args:
+            how: How the usual form was tuned; its budget is what is left for others.
+            tuned: The outcome.
+            compiler: Compiles kernels.
+        """
+        tuning = FormTuning(how, self.lower, self._estimates, compiler, tuned)
+        judge = ByMeasuring(tuning.measure, best_seconds(tuned))
+        estimate = self._estimates.seconds
+        found = best_partition(self._forms, estimate, judge, self._keys, self._is_over)
+        forms = {FOUND: found.best, **self._apart(), **self._unfused()}
+        models, seen = dict[str, LoweredModel](), {self._forms.fixed.identity}
+        for name, form in forms.items():
+            if form.identity not in seen and tuning.complete(form):
+                models[name] = self.lower(form.changed)
+            seen.add(form.identity)
+        return FormsFound(found, models, tuning.choices)
+
+    def _apart(self) -> dict[str, Form]:
+        """Forms without any rewrite of a pass: a sum of times does not tell what runs at the same time."""
+        estimate, fixed, apart = self._estimates.seconds, self._forms.fixed, dict[str, Form]()
+        for name in dict.fromkeys(map(pass_of, fixed.sites)):
+            form = self._known(every_site(name)) if name != FUSION else None
+            if form is not None and not is_hopeless(predicted(difference(fixed, form), estimate)):
+                apart[f"no {name}"] = form
+        return apart
+
+    def _unfused(self) -> dict[str, Form]:
+        form = self._known(every_site(FUSION))
+        return {} if form is None else {UNFUSED: form}
+
+    def _known(self, key: str) -> Form | None:
+        try:
+            return self._forms.of(frozenset({key}))
+        except RefusedFormError:
+            return None
+
+    def _is_over(self) -> bool:
+        return time.monotonic() >= self._until
+
+
+def without_share(how: ModelTuning) -> tuple[ModelTuning, ModelTuning]:
+    """Return how to tune the usual form, and others, within one budget."""
+    usual, others = (
+        replace(how, tuning=replace(how.tuning, budget=budget))
+        for budget in parted(how.tuning.budget)
+    )
+    return usual, others

@@ -1,0 +1,134 @@
+"""Problems that only other forms of a model have are tuned as its own are, in a part of the same budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from wpk.errors import ScheduleError
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.problems import Problem
+from wpk.search.forms import Estimates, Form, Proposal
+from wpk.search.loop.budget import Budget
+from wpk.search.loop.choices import Choices, static_choices
+from wpk.search.loop.model_tuning import ModelTuning
+from wpk.search.loop.task import Task, make_tasks
+from wpk.search.models import Compiler, StaticChoices, choose_among
+from wpk.search.searchers import find_searcher
+from wpk.trial_bench import FormCases, Offers
+
+FORM_SHARE = 0.3
+"""The part of the budget that other forms may have, where the models find any that is worth measuring."""
+
+LEAST_SECONDS, LEAST_TRIALS = 2.0, 8
+"""What a problem takes at least to be tuned so far that its time can decide: no more problems are begun than
+the budget has room for, those of the most promising forms first."""
+
+ONE = 1
+"""Schedules compiled of a problem of a form that is only compared with, and is not searched for."""
+
+
+def parted(budget: Budget) -> tuple[Budget, Budget]:
+    """Return the parts of a budget for the usual form, and for others."""
+    seconds, trials = budget.seconds, budget.trials
+    others = Budget(
+        None if seconds is None else FORM_SHARE * seconds,
+        None if trials is None else round(FORM_SHARE * trials),
+    )
+    return _without(budget, others.seconds or 0.0, others.trials or 0), others
+
+
+def _without(budget: Budget, seconds: float, trials: int) -> Budget:
+    return Budget(
+        None if budget.seconds is None else max(0.0, budget.seconds - seconds),
+        None if budget.trials is None else max(0, budget.trials - trials),
+    )
+
+
+@dataclass
+class FormTuning:
+    """The tuning of what other forms consist of.
+
+    Attributes:
+        how: How the model is tuned; its budget is what is left for other forms.
+        lower: Lowers the model with some sites taken back.
+        estimates: What the models have to say.
+        compiler: Compiles what they like best.
+        choices: What may compute each problem, those of the usual form among them; grows.
+    """
+
+    how: ModelTuning
+    lower: Callable[[frozenset[str]], LoweredModel]
+    estimates: Estimates
+    compiler: Compiler
+    choices: Choices
+
+    def measure(
+        self, proposals: Sequence[Proposal], problems: Collection[Problem]
+    ) -> Mapping[Problem, float]:
+        """Tune problems of proposed forms, each once; return the best times of those that ran."""
+        begun = time.monotonic()
+        forms = self._affordable(proposals, problems)
+        if not forms:
+            return {}
+        lowered = {changed: self.lower(changed) for changed in dict.fromkeys(forms.values())}
+        has = {problem: lowered[changed] for problem, changed in forms.items()}
+        plan, seed = self.how.plan, self.how.tuning.seed
+        first, second = (FormCases(e, has, plan, seed + n) for n, e in enumerate(self.how.cases))
+        static = choose_among(self.estimates.of(list(forms)), self.compiler, self.how.tell)
+        with Offers(self.how.equipment.lease, forms) as offers:
+            how = replace(self.how, equipment=replace(self.how.equipment, offers=offers))
+            tasks = self._tasks(how, has, static)
+            tuned = how.tuned(tasks, static, (first, second))
+        self.choices = self.choices.beside(tuned)
+        spent = time.monotonic() - begun - first.seconds - second.seconds
+        fresh = sum(len(each.tried) - each.known for each in tuned.results.values())
+        budget = _without(self.how.tuning.budget, spent, fresh)
+        self.how = replace(self.how, tuning=replace(self.how.tuning, budget=budget))
+        return best_seconds(tuned)
+
+    def _affordable(
+        self, proposals: Sequence[Proposal], problems: Collection[Problem]
+    ) -> dict[Problem, frozenset[str]]:
+        """The problems that the budget has room for, with a form that has each."""
+        budget, forms = self.how.tuning.budget, dict[Problem, frozenset[str]]()
+        for proposal in proposals:
+            fresh = [p for p in proposal.between.new if p in problems and p not in forms]
+            count = len(forms) + len(fresh)
+            if budget.seconds is not None and count * LEAST_SECONDS > budget.seconds:
+                continue
+            if budget.trials is not None and count * LEAST_TRIALS > budget.trials:
+                continue
+            forms |= dict.fromkeys(fresh, proposal.form.changed)
+        return forms
+
+    def _tasks(
+        self, how: ModelTuning, has: Mapping[Problem, LoweredModel], static: StaticChoices
+    ) -> list[Task]:
+        searcher, offers = find_searcher(how.tuning.searcher), how.equipment.offers
+        tasks: list[Task] = []
+        for lowered in {id(each): each for each in has.values()}.values():
+            own = [problem for problem, each in has.items() if each is lowered]
+            given = static, how.target, searcher, offers, how.tell
+            tasks += make_tasks(lowered.program, own, *given)
+        return tasks
+
+    def complete(self, form: Form) -> bool:
+        """Let the models choose for the problems of a form that nothing was chosen for, if they can."""
+        missing = [problem for problem in form.problems if problem not in self.choices.options]
+        if not missing:
+            return True
+        try:
+            shortlists = self.estimates.of(missing)
+            found = choose_among(shortlists, self.compiler, self.how.tell, count=ONE)
+        except ScheduleError:
+            return False
+        self.choices = self.choices.beside(static_choices(found))
+        return True
+
+
+def best_seconds(choices: Choices) -> dict[Problem, float]:
+    """Return the time of the fastest candidate of each problem that was measured."""
+    best = {problem: result.best for problem, result in choices.results.items()}
+    return {problem: trial.cost for problem, trial in best.items() if trial is not None}

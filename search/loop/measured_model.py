@@ -1,0 +1,102 @@
+"""A model is measured: its problems are tuned, its forms compete, and whole engines decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from wpk.assembly import PackedConstants, Setting
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.search.loop.choices import Choices, static_choices
+from wpk.search.loop.confirmation import Confirmed, EngineForm, OnRivals, confirmed
+from wpk.search.loop.form_contest import FOUND, FormContest, FormsFound, recorded, without_share
+from wpk.search.loop.model_tuning import ModelTuning, tune_model
+from wpk.search.models import Compiler, StaticChoices
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The fastest engine of a model.
+
+    Attributes:
+        lowered: The model in its form.
+        engine: The engine.
+    """
+
+    lowered: LoweredModel
+    engine: Confirmed
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What engines of a model are made with.
+
+    Attributes:
+        setting: What plans of a lowered model are written for.
+        compiler: Compiles kernels.
+    """
+
+    setting: Callable[[LoweredModel], Setting]
+    compiler: Compiler
+
+
+def measured_model(
+    lowered: LoweredModel,
+    static: StaticChoices,
+    how: ModelTuning,
+    workshop: Workshop,
+    contest: FormContest | None,
+    on_rivals: OnRivals | None,
+) -> Measured:
+    """Tune a model, and return its fastest whole engine.
+
+    Args:
+        lowered: Its usual form.
+        static: What the models chose for that.
+        how: How it is tuned.
+        workshop: Makes engines.
+        contest: Of its forms; None where only the usual one is looked at.
+        on_rivals: Told of the engines that were compared, by name.
+
+    Raises:
+        WpkError: Measuring fails; see `tune_model` and `confirmed`.
+    """
+    found, tuned = _tuned(lowered, static, how, workshop, contest)
+    models = {"": lowered}
+    forms = [_form("", lowered, tuned, workshop)]
+    for name, other in ({} if found is None else found.models).items():
+        models[name] = other
+        forms.append(_form(name, models[name], tuned, workshop, compared=name != FOUND))
+    gpu = how.equipment.lease.process()
+    best = confirmed(forms, static_choices(static), gpu, how.tell, on_rivals)
+    chosen = models[best.form.name]
+    if found is not None:
+        search = recorded(found.partitioning, chosen.source.changed, measured=True)
+        best = replace(best, book=replace(best.book, forms=search))
+    return Measured(chosen, best)
+
+
+def _tuned(
+    lowered: LoweredModel,
+    static: StaticChoices,
+    how: ModelTuning,
+    workshop: Workshop,
+    contest: FormContest | None,
+) -> tuple[FormsFound | None, Choices]:
+    """What may compute each problem of the usual form, and of others; these share a budget."""
+    if contest is None:
+        return None, tune_model(lowered, static, how)
+    others = how
+    if contest.is_worth_measuring:
+        how, others = without_share(how)
+    tuned = tune_model(lowered, static, how)
+    found = contest.by_measuring(others, tuned, workshop.compiler)
+    return found, found.choices
+
+
+def _form(
+    name: str, lowered: LoweredModel, tuned: Choices, workshop: Workshop, *, compared: bool = False
+) -> EngineForm:
+    program, constants = lowered.program, PackedConstants(lowered.program.constants)
+    own = tuned.of(program.problems)
+    return EngineForm(name, program, own, workshop.setting(lowered), constants, compared)

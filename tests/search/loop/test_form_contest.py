@@ -1,0 +1,187 @@
+"""Forms of a model compete: what was measured decides, and the whole engine at last. The CPU stands in for the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from support.devices.dummy_gpu import DummyGpu
+from support.devices.gpus import H200
+
+import wpk
+from wpk import pipeline
+from wpk.device import MemoryRange
+from wpk.execution import BoundLaunch, Image, KernelImage, Work
+from wpk.plan import FormOutcome, PlanBundle, TriedForm
+from wpk.schedules import TEMPLATES
+from wpk.search.forms.order import FUSION
+from wpk.search.loop import measuring
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.store.store import TuningStore
+from wpk.search.store.summary import summarize
+from wpk.trial_bench.gpu_lease import GpuLease
+
+BLOCKS = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 8, 4, 3] x, float[8, 8, 1, 1] w, float[8, 8, 1, 1] v) => (float[1, 8, 4, 3] z)
+{
+    c = Conv(x, w)  r = Relu(c)  d = Conv(x, v)  y = Add(r, d)
+    e = Conv(y, w)  s = Relu(e)  f = Conv(y, v)  z = Add(s, f)
+}
+"""
+"""Two equal blocks: of two products one computes the addition, the last by rule, and the first as well can."""
+
+SECOND_ADDS = "Epilogue = wpk::Add<wpk::Operand<0>, wpk::Acc>;"
+FIRST_ADDS = "Epilogue = wpk::Add<wpk::Relu<wpk::Acc>, wpk::Operand<0>>;"
+KEPT = ("conv_simt", "elementwise")
+OPTIONS: dict[str, Any] = {
+    "effort": 0,
+    "budget": "60 trials",
+    "skip_templates": [each.name for each in TEMPLATES if each.name not in KEPT],
+    "check": "quick",
+}
+
+
+@dataclass
+class Gpu:
+    """Kernels take 10 µs, and 50 µs where their source says something.
+
+    Attributes:
+        slow: What it says.
+        texts: Sources that were loaded, by digest.
+    """
+
+    slow: str = "-"
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def seconds(self, work: Work) -> float:
+        text = self.texts[work.kernel] if isinstance(work, BoundLaunch) else ""
+        return 5e-5 if self.slow in text else 1e-5
+
+    def clock(self, works: Sequence[Work], regions: Sequence[MemoryRange]) -> tuple[float, ...]:
+        del regions
+        seconds = sum(map(self.seconds, works))
+        return 0.999 * seconds, seconds, 1.001 * seconds
+
+    def open(self) -> Any:
+        gpu = self
+
+        class Reading(DummyGpu):
+            def load(self, image: Image) -> None:
+                if isinstance(image, KernelImage):
+                    gpu.texts[image.digest] = image.source.text
+                super().load(image)
+
+        return Reading(self.clock)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
+    stand_in = Gpu()
+    monkeypatch.setattr(measuring, "read_gpu", lambda: H200)
+    monkeypatch.setattr(pipeline, "GpuLease", partial(GpuLease, stand_in.open))
+    return stand_in
+
+
+@pytest.fixture
+def optimize(tmp_path: Path) -> Callable[..., PlanBundle]:
+    model = onnx.parser.parse_model(BLOCKS)
+    rng = np.random.default_rng(0)
+    for info in list(model.graph.input)[1:]:
+        values = rng.standard_normal([d.dim_value for d in info.type.tensor_type.shape.dim])
+        array = onnx.numpy_helper.from_array(values.astype(np.float32), info.name)
+        model.graph.initializer.append(array)
+        model.graph.input.remove(info)
+
+    def run(**options: Any) -> PlanBundle:
+        return wpk.optimize(
+            model, tmp_path / "m.plan", cache=tmp_path / "c", **{**OPTIONS, **options}
+        )
+
+    return run
+
+
+def _trials(folder: Path) -> int:
+    with TuningStore(CacheFolder(folder).store) as store:
+        return summarize(store).trials
+
+
+def _moved(bundle: PlanBundle) -> TriedForm:
+    """The form in which the first product adds."""
+    assert bundle.plan.forms is not None
+    (tried,) = (e for e in bundle.plan.forms.tried if e.predicted == e.predicted_usual)
+    return tried
+
+
+def test_a_merge_that_is_slower_is_taken_back_in_all_equal_places_and_proven(
+    gpu: Gpu, optimize: Callable[..., PlanBundle], tmp_path: Path
+) -> None:
+    gpu.slow = SECOND_ADDS
+    bundle = optimize()
+    plan, tried = bundle.plan, _moved(bundle)
+    assert plan.forms is not None
+    assert (tried.outcome, tried.places) == (FormOutcome.TAKEN, 2)
+    assert tried.measured_usual == pytest.approx(2 * 6e-5, rel=0.01)
+    assert tried.measured == pytest.approx(2 * 2e-5, rel=0.01)
+    assert plan.forms.found == plan.forms.chosen == plan.provenance.changed_sites == (tried.site,)
+    assert plan.measurement is not None
+    assert plan.measurement.chosen.startswith("found")
+    times = {each.name: each.median_seconds for each in plan.measurement.variants}
+    assert times[plan.measurement.chosen] == pytest.approx(4e-5)
+    assert times["models"] == pytest.approx(12e-5)
+    assert times["unfused"] == pytest.approx(6e-5)
+    assert not any(SECOND_ADDS in text for text in bundle.sources.values())
+    assert any(FIRST_ADDS in text for text in bundle.sources.values())
+    assert plan.checks
+    assert not any(check.failed for check in plan.checks)
+    before = _trials(tmp_path / "c")
+    again = optimize()
+    assert _trials(tmp_path / "c") == before
+    assert again.plan.forms == plan.forms
+
+
+def test_a_merge_that_is_faster_stays_and_what_the_models_rule_out_is_not_tried(
+    gpu: Gpu, optimize: Callable[..., PlanBundle], tmp_path: Path
+) -> None:
+    gpu.slow = FIRST_ADDS
+    bundle = optimize()
+    plan, tried = bundle.plan, _moved(bundle)
+    assert plan.forms is not None
+    assert tried.outcome is FormOutcome.SLOWER
+    assert plan.forms.found == plan.forms.chosen == plan.provenance.changed_sites == ()
+    outcomes = [each.outcome for each in plan.forms.tried]
+    assert outcomes.count(FormOutcome.HOPELESS) == len(outcomes) - 1 > 0
+    assert plan.forms.partitions == len(outcomes) + 1
+    with TuningStore(CacheFolder(tmp_path / "c").store) as store:
+        measured = {trial.candidate.maker.name for trial in store.trials()}
+    assert measured == {"conv_simt"}  # nothing element-wise was tried alone
+
+
+def test_a_tie_keeps_the_usual_form(gpu: Gpu, optimize: Callable[..., PlanBundle]) -> None:
+    plan = optimize().plan
+    assert _moved(PlanBundle(plan, {}, {}, {}, {}, {})).outcome is FormOutcome.SLOWER
+    assert plan.provenance.changed_sites == ()
+
+
+def test_an_unfused_engine_that_is_faster_than_any_found_is_chosen(
+    gpu: Gpu, optimize: Callable[..., PlanBundle]
+) -> None:
+    gpu.slow = "Epilogue = wpk::Relu<wpk::Acc>;"
+    gpu_adds = optimize()
+    assert gpu_adds.plan.measurement is not None
+    gpu.slow = "wpk::Add<"
+    assert f"{FUSION}:*" not in gpu_adds.plan.provenance.changed_sites
+
+
+def test_fixed_forms_are_not_compared(gpu: Gpu, optimize: Callable[..., PlanBundle]) -> None:
+    gpu.slow = SECOND_ADDS
+    plan = optimize(forms="fixed").plan
+    assert plan.forms is None
+    assert plan.measurement is not None
+    assert {each.name for each in plan.measurement.variants} <= {"models", "generated", "mixed"}

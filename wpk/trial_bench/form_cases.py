@@ -1,0 +1,84 @@
+"""Cases of problems that only other forms of a model have: most of what they work on its own form has computed."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import chain
+
+from wpk.checks import Array
+from wpk.lowering.flat_graph import FlatGraph
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.plan import Plan
+from wpk.problems import Problem
+from wpk.trial_bench.cases import Case, Cases, ModelCases, make_cases
+
+_LAST = "_last"
+"""What the name of a tensor ends with that holds another, channels last."""
+
+
+class FormCases(Mapping[Problem, Case]):
+    """The cases of a model and of other forms of it, each form's computed when the first of them is asked for."""
+
+    def __init__(
+        self,
+        own: ModelCases,
+        forms: Mapping[Problem, LoweredModel],
+        plan: Plan,
+        seed: int,
+    ) -> None:
+        """Describe them.
+
+        Args:
+            own: Of the model's own form.
+            forms: For each problem that this form lacks, a form that has it.
+            plan: Any plan of the model: its inputs.
+            seed: Of the random inputs, that of ``own``.
+        """
+        self._own, self._plan, self._seed = own, plan, seed
+        wanted: dict[int, list[Problem]] = {}
+        for problem, lowered in forms.items():
+            wanted.setdefault(id(lowered), []).append(problem)
+        self._cases: dict[Problem, Cases] = {}
+        for problems in wanted.values():
+            cases = Cases(partial(self._make, forms[problems[0]], problems))
+            self._cases |= dict.fromkeys(problems, cases)
+
+    @property
+    def seconds(self) -> float:
+        """How long computing those of other forms took."""
+        return sum({id(each): each.seconds for each in self._cases.values()}.values())
+
+    def __getitem__(self, problem: Problem) -> Case:
+        """The case of a problem."""
+        return self._cases.get(problem, self._own)[problem]
+
+    def __iter__(self) -> Iterator[Problem]:
+        """All problems."""
+        return chain(self._own, self._cases)
+
+    def __len__(self) -> int:
+        """Number of problems."""
+        return len(self._own) + len(self._cases)
+
+    def _make(self, lowered: LoweredModel, problems: list[Problem]) -> dict[Problem, Case]:
+        len(self._own)  # the model's own cases are computed now, if they were not
+        memory = _shared(self._own.memory, lowered)
+        return make_cases(lowered, self._plan, self._seed, memory, problems)
+
+
+def _shared(memory: Mapping[str, Array], lowered: LoweredModel) -> dict[str, Array]:
+    """What is known of one form's tensors and stands for the same in another, as this lays it out.
+
+    Names of the original model stand for one value through all passes. Others may stand for something else in each
+    form, but for copies of the model's tensors with their channels last.
+    """
+    values, original = lowered.program.values, _names(lowered.original)
+    return {
+        name: array
+        for name, array in memory.items()
+        if name.removesuffix(_LAST) in original
+        if name not in values or values[name].dtype.numpy == array.dtype
+    }
+
+
+def _names(graph: FlatGraph) -> set[str]:
+    return {*graph.inputs, *chain.from_iterable(each.proto.output for each in graph.nodes)}
