@@ -69,8 +69,7 @@ def structure(nodes: Iterable[gs.Node], words: str = "") -> str:
     for node in nodes:
         tensors = [[_tensor(t, numbers) for t in side] for side in (node.inputs, node.outputs)]
         attrs = sorted((key, _value(value)) for key, value in node.attrs.items())
-        readers = [len(tensor.outputs) for tensor in node.outputs]
-        lines.append([node.domain or "", node.op, attrs, *tensors, readers])
+        lines.append([node.domain or "", node.op, attrs, *tensors])
     return hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:_DIGEST]
 
 
