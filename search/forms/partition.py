@@ -160,9 +160,9 @@ class _Search:
         if form.identity == best.identity:
             return FormOutcome.EQUAL, best
         comparison = self.judge.compare(difference(best, form))
-        self.compared.add(form.identity)
         if comparison is None:
             return FormOutcome.NOT_MEASURED, best
+        self.compared.add(form.identity)
         if not self.judge.prefers(comparison):
             return FormOutcome.SLOWER, best
         return FormOutcome.TAKEN, form

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from math import inf
 
 from wpk.plan.fields import wrong
+from wpk.plan.forms import FormSearch
 from wpk.plan.measurement import Contestant, EngineMeasurement, EngineVariant, Measurement
 from wpk.plan.plan import Plan
 
@@ -20,6 +21,8 @@ def check_measurements(plan: Plan) -> None:
     if plan.measurement is not None:
         operators = {step.operator.name for step in plan.steps}
         _check_engine(plan.measurement, operators, "plan.measurement")
+    if plan.forms is not None:
+        _check_forms(plan.forms, plan.provenance.changed_sites, "plan.forms")
 
 
 def _check_operator(measured: Measurement, path: str) -> None:
@@ -48,6 +51,21 @@ def _check_engine(measured: EngineMeasurement, operators: set[str], path: str) -
     for index, name in enumerate(measured.undone):
         if name not in operators:
             raise wrong(f"{path}.undone[{index}]", f"the plan has no operator {name!r}")
+
+
+def _check_forms(search: FormSearch, changed: tuple[str, ...], path: str) -> None:
+    if search.chosen != changed:
+        raise wrong(f"{path}.chosen", f"{list(search.chosen)}, the plan's form is {list(changed)}")
+    if search.partitions < 1:
+        raise wrong(f"{path}.partitions", f"{search.partitions} were compared, the usual one is one")
+    for index, form in enumerate(search.tried):
+        where = f"{path}.tried[{index}]"
+        if form.places < 0:
+            raise wrong(f"{where}.places", "counts less than nothing")
+        sides = (form.predicted_usual, form.predicted, form.measured_usual, form.measured)
+        # A side is nothing where all of its operators are also on the other one.
+        if any(side is not None and not 0 <= side < inf for side in sides):
+            raise wrong(where, f"{sides!r} are not all times")
 
 
 def _check_band(timed: Contestant | EngineVariant, path: str) -> None:

@@ -12,6 +12,7 @@ from wpk.plan import (
     Check,
     CheckMode,
     EngineMeasurement,
+    FormSearch,
     Funnel,
     Measurement,
     Outcome,
@@ -215,6 +216,7 @@ class ReportFacts:
         cpu_refusal: Why the CPU device of this installation would refuse the plan; empty if not.
         sources: Generated units by digest, where they were given.
         bodies: Bodies of control flow that are engines, where their plans were given.
+        forms: How the form of the model was found; None where only the usual one was looked at.
     """
 
     wpk: str
@@ -248,6 +250,7 @@ class ReportFacts:
     cpu_refusal: str
     sources: dict[str, str]
     bodies: tuple[BodyFacts, ...] = ()
+    forms: FormSearch | None = None
 
     @cached_property
     def measured_operators(self) -> list[tuple[OperatorFacts, Measurement]]:
@@ -280,3 +283,8 @@ class ReportFacts:
         if not all(each):
             return None
         return Outcome.INCONCLUSIVE if Outcome.INCONCLUSIVE in found else Outcome.OK
+
+    @property
+    def shows_measured(self) -> bool:
+        """Whether there is anything to show of how the plan was found: times, or forms that models compared."""
+        return self.is_measured or self.forms is not None

@@ -45,6 +45,7 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         bound_us=order.longest_chain([operator.bound_us for operator in operators]),
         estimate_us=sum(operator.estimate_us or 0.0 for operator in operators),
         measurement=plan.measurement,
+        forms=plan.forms,
         contest=contest_of([operator.measurement for operator in operators]),
         launches=sum(len(operator.launches) for operator in operators),
         chain=round(order.longest_chain([1] * len(operators))),

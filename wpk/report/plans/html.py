@@ -49,7 +49,7 @@ def html_page(facts: ReportFacts) -> str:
     main = tag(
         "main",
         tiles(facts),
-        measured_section(facts) if facts.is_measured else "",
+        measured_section(facts) if facts.shows_measured else "",
         shares(facts),
         first_look(facts),
         fallback_section(facts),

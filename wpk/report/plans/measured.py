@@ -14,6 +14,7 @@ from wpk.report.plans.contest import (
     time_words,
 )
 from wpk.report.plans.facts import OperatorFacts, ReportFacts
+from wpk.report.plans.forms import FORMS, form_rows, form_sentences
 
 _MOST_POINTS = 6
 
@@ -79,6 +80,7 @@ def measured_lines(facts: ReportFacts) -> list[str]:
     if facts.measurement is not None:
         lines.append("whole engine measured {}: {}.".format(*measured_engine(facts.measurement)))
         lines += undone_sentences(facts.measurement)
+    lines += form_sentences(facts.forms)
     if facts.contest is not None:
         lines += contest_sentences(facts.contest)
     return lines
@@ -140,6 +142,7 @@ def measured_tables(facts: ReportFacts) -> list[TitledRows]:
             VARIANTS,
             [] if facts.measurement is None else variant_rows(facts.measurement),
         ),
+        ("Forms", FORMS, form_rows(facts.forms)),
         (
             "Candidates side by side",
             ("operator", "role", "candidate", "median µs", "speedup of the choice"),

@@ -1,8 +1,9 @@
 """The whole engine beside its variants, and generated kernels beside the library's."""
 
-from wpk.plan import EngineMeasurement, EngineVariant
+from wpk.plan import EngineMeasurement, EngineVariant, FormSearch
 from wpk.report.plans.contest import contest_sentences
 from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.forms import FORMS, form_rows, form_sentences
 from wpk.report.plans.measured import VARIANTS, undone_sentences, variant_rows
 from wpk.report.plans.page.bars import noise_bar
 from wpk.report.plans.page.markup import Html, joined, section, table_head, tag
@@ -14,7 +15,15 @@ def measured_section(facts: ReportFacts) -> Html:
     if facts.contest is None and facts.measured_operators:
         words = ["No library had a correct candidate for any operator that was measured."]
     parts = [] if facts.measurement is None else [_engines(facts.measurement)]
+    parts += [_forms(facts.forms)] if facts.forms is not None else []
     return section("measured", "Measured", *parts, *(tag("p", each) for each in words))
+
+
+def _forms(search: FormSearch) -> Html:
+    rows = [tag("tr", *(tag("td", cell) for cell in cells)) for cells in form_rows(search)]
+    head = table_head(label.capitalize() for label in FORMS)
+    table = [tag("table", head, tag("tbody", *rows), class_="forms")] if rows else []
+    return joined([*(tag("p", each) for each in form_sentences(search)), *table])
 
 
 def _engines(measured: EngineMeasurement) -> Html:

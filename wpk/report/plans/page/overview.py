@@ -36,7 +36,7 @@ def header(facts: ReportFacts) -> Html:
         f"{facts.target} ",
         tag("small", facts.precision.asked),
     )
-    names = ("measured", *SECTIONS) if facts.is_measured else SECTIONS
+    names = ("measured", *SECTIONS) if facts.shows_measured else SECTIONS
     links = [tag("a", name.capitalize(), href=f"#{name}") for name in names]
     return tag("header", title, _verdict(facts), tag("nav", *links, aria_label="Sections"))
 

@@ -1,0 +1,197 @@
+"""The best partition, on models that exist as lists of operators only: no graph, no kernel, no GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from wpk.errors import ScheduleError
+from wpk.graph_passes import Site, every_site
+from wpk.plan import FormOutcome
+from wpk.search.forms.form import Form, Forms, RefusedFormError
+from wpk.search.forms.judges import ByMeasuring, ByModels, Proposal
+from wpk.search.forms.partition import MAX_ROUNDS, Partitioning, best_partition, proposed
+from wpk.search.forms.times import ERROR
+
+A, B, C = "join:a", "join:b", "join:c"
+
+
+@dataclass
+class Model:
+    """Four nodes in a row; a merge joins two neighbours unless it is taken back. Problems are their texts.
+
+    Attributes:
+        merges: By key, the place between two nodes.
+        seconds: By operator; what is not named takes a millisecond a node.
+        estimates: The same, by the models.
+        late: Keys whose sites only show where another key is taken back.
+        measured: What was measured, in order.
+    """
+
+    merges: dict[str, int] = field(default_factory=lambda: {A: 1, B: 2, C: 3})
+    seconds: dict[str, float] = field(default_factory=dict)
+    estimates: dict[str, float] = field(default_factory=dict)
+    late: dict[str, str] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
+    measured: list[str] = field(default_factory=list)
+    lowered: list[frozenset[str]] = field(default_factory=list)
+
+    def form(self, changed: frozenset[str]) -> Form:
+        taken = {key for key in self.merges if key in changed or every_site("join") in changed}
+        cuts = sorted(self.merges[key] for key in taken)
+        ends = zip([0, *cuts], [*cuts, 4], strict=True)
+        operators = ["wxyz"[first:last] for first, last in ends]
+        shown = [key for key in self.merges if self.late.get(key, key) in {*taken, key}]
+        sites = {key: (Site(key, (key,), "merges"),) for key in shown}
+        problems: Counter[Any] = Counter(operators)
+        return Form(changed, problems, 0, sites)
+
+    def time(self, operator: Any) -> float:
+        return self.seconds.get(operator, 1e-3 * len(operator))
+
+    def estimate(self, operator: Any) -> float:
+        if operator in self.refused:
+            raise ScheduleError(f"no template computes {operator}", fix="")
+        return self.estimates.get(operator, 1e-3 * len(operator))
+
+    def measure(
+        self, proposals: Sequence[Proposal], problems: Collection[Any]
+    ) -> Mapping[Any, float]:
+        assert {p for each in proposals for p in each.between.problems} >= set(problems)
+        self.measured += problems
+        return {problem: self.time(problem) for problem in problems}
+
+    def search(self, **options: Any) -> Partitioning:
+        fixed = self.form(frozenset())
+        judge = ByMeasuring(self.measure, {p: self.time(p) for p in fixed.problems})
+        return best_partition(_Forms(self, fixed), self.estimate, judge, **options)
+
+
+class _Forms(Forms):
+    """Forms of a model that is no graph."""
+
+    def __init__(self, model: Model, fixed: Form) -> None:
+        super().__init__(lambda changed: None, fixed)  # type: ignore[arg-type,return-value]
+        self._model = model
+
+    def _lowered(self, changed: frozenset[str]) -> Form | RefusedFormError:
+        self._model.lowered.append(changed)
+        return self._model.form(changed)
+
+
+def outcomes(found: Partitioning) -> dict[str, FormOutcome]:
+    return {each.site: each.outcome for each in found.tried}
+
+
+def test_where_every_merge_pays_nothing_is_taken_back() -> None:
+    found = Model(seconds={"wxyz": 3e-3}).search()
+    assert found.best.changed == frozenset()
+    assert set(outcomes(found).values()) == {FormOutcome.SLOWER}
+    assert found.partitions == 4
+
+
+def test_a_merge_that_is_slower_is_taken_back_alone() -> None:
+    found = Model(seconds={"wxyz": 6e-3, "wx": 1e-3, "yz": 1e-3}).search()
+    assert found.best.changed == {B}
+    assert outcomes(found)[B] is FormOutcome.TAKEN
+
+
+def test_several_are_taken_back_together_while_each_makes_the_whole_faster() -> None:
+    # Alone all three pay; behind B, A still does and C does not.
+    times = {"wxyz": 9e-3, "w": 1e-3, "x": 1e-3, "wx": 3e-3, "yz": 1e-3, "xyz": 5e-3, "wxy": 6e-3}
+    found = Model(seconds=times).search()
+    assert found.best.changed == {A, B}
+    assert outcomes(found) == {A: FormOutcome.TAKEN, B: FormOutcome.TAKEN, C: FormOutcome.SLOWER}
+
+
+def test_what_only_a_new_partition_has_is_tried_in_the_next_round() -> None:
+    times = {"wxyz": 9e-3, "wx": 3e-3, "yz": 1e-3, "w": 0.5e-3, "x": 0.5e-3}
+    found = Model(seconds=times, late={A: B}).search()
+    assert found.best.changed == {A, B}
+
+
+def test_each_operator_is_measured_once_and_each_form_lowered_once() -> None:
+    model = Model(seconds={"wxyz": 9e-3})
+    found = model.search()
+    assert len(set(model.measured)) == len(model.measured)
+    assert "wxyz" not in model.measured  # it was known
+    assert len(set(model.lowered)) == len(model.lowered)
+    assert found.best.problems.total() > 1
+
+
+def test_what_the_models_rule_out_is_not_measured() -> None:
+    times = {"wxyz": 9e-3, "z": 0.1e-3}
+    model = Model(seconds=times, estimates={"wxyz": 4e-3, "w": 2.5e-3, "z": 1.1e-3})
+    found = model.search()
+    assert outcomes(found)[A] is FormOutcome.HOPELESS
+    assert {"w", "xyz"}.isdisjoint(model.measured)
+    (tried,) = (each for each in found.tried if each.site == A)
+    assert tried.measured is None
+    assert tried.predicted is not None
+    assert tried.predicted_usual is not None
+    assert tried.predicted > ERROR * tried.predicted_usual
+    assert A not in found.best.changed
+    assert C in found.best.changed  # the models are a little against it, and err
+
+
+def test_nothing_is_worth_measuring_where_all_is_ruled_out() -> None:
+    model = Model(estimates={"wxyz": 1e-3})
+    fixed = model.form(frozenset())
+    assert not proposed(_Forms(model, fixed), model.estimate, list(fixed.sites))
+    assert model.search().best.changed == frozenset()
+    assert not model.measured
+
+
+def test_equal_partitions_are_compared_once() -> None:
+    model = Model(merges={A: 2, B: 2}, seconds={"wxyz": 9e-3})
+    found = model.search()
+    assert sorted(outcomes(found).values()) == [FormOutcome.EQUAL, FormOutcome.TAKEN]
+    assert found.partitions == 2
+
+
+def test_a_form_that_nothing_computes_is_refused_and_says_why() -> None:
+    found = Model(refused=("w",), seconds={"wxyz": 9e-3}).search()
+    (tried,) = (each for each in found.tried if each.site == A)
+    assert (tried.outcome, tried.reason) == (FormOutcome.REFUSED, "no template computes w")
+
+
+def test_classes_of_sites_decide_before_the_whole_pass() -> None:
+    # All apart is the fastest form that is tried at first, and one class apart is faster than that.
+    times = {"wxyz": 9e-3, "w": 1e-3, "x": 2e-3, "y": 2e-3, "z": 2e-3, "xyz": 1e-3}
+    keys = [every_site("join"), A, B, C]
+    found = Model(seconds=times).search(keys=keys)
+    assert found.best.changed == {A}
+    assert outcomes(found)[every_site("join")] is FormOutcome.SLOWER
+
+
+def test_when_the_time_is_over_no_further_form_is_looked_at() -> None:
+    model = Model(seconds={"wxyz": 9e-3})
+    found = model.search(is_over=lambda: len(model.lowered) >= 1)
+    kinds = list(outcomes(found).values())
+    assert kinds[1:] == [FormOutcome.NOT_MEASURED] * 2
+    assert len(model.lowered) <= 1 + MAX_ROUNDS
+
+
+@pytest.mark.parametrize(("factor", "taken"), [(0.9, False), (0.7, True)])
+def test_models_alone_take_back_only_what_they_are_sure_of(factor: float, taken: bool) -> None:
+    model = Model(estimates={"wx": factor * 2e-3, "yz": factor * 2e-3})
+    fixed = model.form(frozenset())
+    found = best_partition(_Forms(model, fixed), model.estimate, ByModels(model.estimate))
+    assert (B in found.best.changed) is taken
+
+
+def test_what_did_not_run_decides_nothing() -> None:
+    model = Model(seconds={"wxyz": 9e-3})
+    fixed = model.form(frozenset())
+
+    def measure(_proposals: Sequence[Proposal], problems: Collection[Any]) -> Mapping[Any, float]:
+        return {problem: model.time(problem) for problem in problems if problem != "w"}
+
+    judge = ByMeasuring(measure, {"wxyz": 9e-3})  # type: ignore[dict-item]
+    found = best_partition(_Forms(model, fixed), model.estimate, judge)
+    assert outcomes(found)[A] is FormOutcome.NOT_MEASURED
+    assert A not in found.best.changed
