@@ -5,4 +5,4 @@ from wpk.search.forms.form import Difference, Form, Forms, RefusedFormError, dif
 from wpk.search.forms.judges import ByMeasuring, ByModels, Proposal
 from wpk.search.forms.order import FUSION, in_order
 from wpk.search.forms.partition import Partitioning, best_partition, proposed
-from wpk.search.forms.times import ERROR, is_hopeless, predicted
+from wpk.search.forms.times import is_hopeless, predicted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from wpk.errors import EngineError
 from wpk.graph_passes import every_site, pass_of
@@ -30,7 +30,7 @@ from wpk.search.forms import (
 )
 from wpk.search.loop.budget import Budget
 from wpk.search.loop.choices import Choices
-from wpk.search.loop.form_tuning import FormTuning, best_seconds, parted
+from wpk.search.loop.form_tuning import FormTuning, best_seconds
 from wpk.search.loop.model_tuning import ModelTuning
 from wpk.search.models import Compiler, StaticChoices
 from wpk.targets import Target
@@ -184,12 +184,3 @@ class FormContest:
 
     def _is_over(self) -> bool:
         return time.monotonic() >= self._until
-
-
-def without_share(how: ModelTuning) -> tuple[ModelTuning, ModelTuning]:
-    """Return how to tune the usual form, and others, within one budget."""
-    usual, others = (
-        replace(how, tuning=replace(how.tuning, budget=budget))
-        for budget in parted(how.tuning.budget)
-    )
-    return usual, others

@@ -29,14 +29,17 @@ ONE = 1
 """Schedules compiled of a problem of a form that is only compared with, and is not searched for."""
 
 
-def parted(budget: Budget) -> tuple[Budget, Budget]:
-    """Return the parts of a budget for the usual form, and for others."""
+def parted(how: ModelTuning) -> tuple[ModelTuning, ModelTuning]:
+    """Return how to tune the usual form, and others, within one budget."""
+    budget = how.tuning.budget
     seconds, trials = budget.seconds, budget.trials
     others = Budget(
         None if seconds is None else FORM_SHARE * seconds,
         None if trials is None else round(FORM_SHARE * trials),
     )
-    return _without(budget, others.seconds or 0.0, others.trials or 0), others
+    usual = _without(budget, others.seconds or 0.0, others.trials or 0)
+    first, second = (replace(how, tuning=replace(how.tuning, budget=b)) for b in (usual, others))
+    return first, second
 
 
 def _without(budget: Budget, seconds: float, trials: int) -> Budget:

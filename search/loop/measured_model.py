@@ -9,7 +9,8 @@ from wpk.assembly import PackedConstants, Setting
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.confirmation import Confirmed, EngineForm, OnRivals, confirmed
-from wpk.search.loop.form_contest import FOUND, FormContest, FormsFound, recorded, without_share
+from wpk.search.loop.form_contest import FOUND, FormContest, FormsFound, recorded
+from wpk.search.loop.form_tuning import parted
 from wpk.search.loop.model_tuning import ModelTuning, tune_model
 from wpk.search.models import Compiler, StaticChoices
 
@@ -88,7 +89,7 @@ def _tuned(
         return None, tune_model(lowered, static, how)
     others = how
     if contest.is_worth_measuring:
-        how, others = without_share(how)
+        how, others = parted(how)
     tuned = tune_model(lowered, static, how)
     found = contest.by_measuring(others, tuned, workshop.compiler)
     return found, found.choices

@@ -242,9 +242,13 @@ class _Job:
             return False
 
     def _plugins(self) -> tuple[dict[str, PluginOperator], dict[str, str]]:
-        """Each operator as a plugin; what the search may cost is divided among them."""
+        """Each operator as a plugin; what the search may cost is divided among them.
+
+        An operator stays one: the other forms that it may have are TensorRT's to find.
+        """
         model, names = self.request.model, operator_names(self.lowered.graph)
         search = share_of(self.search, max(1, count_forms(model, names)))
+        search = replace(search, forms="fixed")
 
         def optimizing(path: Path, output: Path) -> list[PlanBundle]:
             rivals: dict[str, PlanBundle] = {}

@@ -15,7 +15,7 @@ from wpk.plan import FormOutcome
 from wpk.search.forms.form import Form, Forms, RefusedFormError
 from wpk.search.forms.judges import ByMeasuring, ByModels, Proposal
 from wpk.search.forms.partition import MAX_ROUNDS, Partitioning, best_partition, proposed
-from wpk.search.forms.times import ERROR
+from wpk.search.forms.times import MARGIN
 
 A, B, C = "join:a", "join:b", "join:c"
 
@@ -125,7 +125,7 @@ def test_each_operator_is_measured_once_and_each_form_lowered_once() -> None:
 
 def test_what_the_models_rule_out_is_not_measured() -> None:
     times = {"wxyz": 9e-3, "z": 0.1e-3}
-    model = Model(seconds=times, estimates={"wxyz": 4e-3, "w": 2.5e-3, "z": 1.1e-3})
+    model = Model(seconds=times, estimates={"wxyz": 4e-3, "w": 3e-3, "z": 1.1e-3})
     found = model.search()
     assert outcomes(found)[A] is FormOutcome.HOPELESS
     assert {"w", "xyz"}.isdisjoint(model.measured)
@@ -133,7 +133,7 @@ def test_what_the_models_rule_out_is_not_measured() -> None:
     assert tried.measured is None
     assert tried.predicted is not None
     assert tried.predicted_usual is not None
-    assert tried.predicted > ERROR * tried.predicted_usual
+    assert tried.predicted > MARGIN * tried.predicted_usual
     assert A not in found.best.changed
     assert C in found.best.changed  # the models are a little against it, and err
 
@@ -166,6 +166,13 @@ def test_classes_of_sites_decide_before_the_whole_pass() -> None:
     found = Model(seconds=times).search(keys=keys)
     assert found.best.changed == {A}
     assert outcomes(found)[every_site("join")] is FormOutcome.SLOWER
+
+
+def test_classes_of_a_pass_that_is_ruled_out_as_a_whole_are_not_looked_at() -> None:
+    model = Model(estimates={"wxyz": 3e-3}, seconds={"wxyz": 9e-3})
+    found = model.search(keys=[every_site("join"), A, B])
+    assert set(outcomes(found).values()) == {FormOutcome.HOPELESS}
+    assert model.lowered == [frozenset({every_site("join")})]
 
 
 def test_when_the_time_is_over_no_further_form_is_looked_at() -> None:

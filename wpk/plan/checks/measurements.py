@@ -57,7 +57,9 @@ def _check_forms(search: FormSearch, changed: tuple[str, ...], path: str) -> Non
     if search.chosen != changed:
         raise wrong(f"{path}.chosen", f"{list(search.chosen)}, the plan's form is {list(changed)}")
     if search.partitions < 1:
-        raise wrong(f"{path}.partitions", f"{search.partitions} were compared, the usual one is one")
+        raise wrong(
+            f"{path}.partitions", f"{search.partitions} were compared, the usual one is one"
+        )
     for index, form in enumerate(search.tried):
         where = f"{path}.tried[{index}]"
         if form.places < 0:
