@@ -1,0 +1,124 @@
+"""Every form of a model computes what the model computes, however it was come by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from support.networks.handwritten import BLOCKS, TEXTS, write
+
+from wpk.checks.pass_proof import prove_passes
+from wpk.checks.scope import Scope
+from wpk.dtypes import Precision
+from wpk.errors import GraphError
+from wpk.graph_passes import every_site, pass_of
+from wpk.lowering.lowered_model import LoweredModel, Source
+from wpk.lowering.model import ModelForms, lower_model
+from wpk.progress import silent
+
+NETWORKS = {
+    "dense_concat": {"clamp-before-product", "fuse-operators"},
+    "attention_with_mask": {"fuse-operators", "join-siblings"},
+    "squeeze_excite": {"fuse-operators"},
+}
+"""Networks, with the passes that have a choice there."""
+
+
+def forms_of(path: Path, precision: Precision = Precision.FP16) -> ModelForms:
+    return ModelForms(Source(path, {}, precision, ()))
+
+
+def parts(lowered: LoweredModel) -> tuple[object, ...]:
+    program = lowered.program
+    constants = {name: array.tobytes() for name, array in program.constants.items()}
+    return program.operators, program.values, program.buffers, constants
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_form_is_proven_and_the_same_from_a_checkpoint_as_from_the_file(
+    name: str, tmp_path: Path
+) -> None:
+    path = write(name, tmp_path)
+    forms = forms_of(path)
+    usual = forms.lowered()
+    assert {pass_of(site.key) for site in usual.sites} == NETWORKS[name]
+    keys = dict.fromkeys(site.key for site in usual.sites)
+    whole = dict.fromkeys(every_site(each) for each in NETWORKS[name])
+    changed: list[bool] = []  # a cast that is taken back may be read through all the same
+    for key in [*keys, *whole]:
+        form = forms.lowered(frozenset({key}))
+        changed.append(parts(form) != parts(usual))
+        assert parts(form) == parts(lower_model(path, {}, Precision.FP16, changed={key})), key
+        proof = prove_passes(form, Scope(quick=True, seeds=1), silent)
+        assert not any(check.failed for check in proof.checks), (key, proof.checks)
+    assert changed[0]
+    assert changed[-1]
+    assert parts(forms.lowered()) == parts(usual)
+
+
+TWICE = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2, 8, 6, 5] x, float[8, 8, 1, 1] w, float[8, 8, 1, 1] v) => (float[2, 8, 6, 5] z)
+{
+    c = Conv(x, w)  r = Relu(c)  d = Conv(x, v)  y = Add(r, d)
+    e = Conv(y, w)  s = Relu(e)  f = Conv(y, v)  z = Add(s, f)
+}
+"""
+
+
+@pytest.fixture
+def twice(tmp_path: Path) -> Path:
+    """Two equal blocks: of two products the last one adds, by rule; the first might."""
+    proto = onnx.parser.parse_model(TWICE)
+    rng = np.random.default_rng(0)
+    for info in list(proto.graph.input)[1:]:
+        weight = rng.standard_normal((8, 8, 1, 1)).astype(np.float32)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(weight, info.name))
+        proto.graph.input.remove(info)
+    path = tmp_path / "twice.onnx"
+    onnx.save(proto, path)
+    return path
+
+
+def test_equal_places_are_one_decision(twice: Path) -> None:
+    usual = forms_of(twice, Precision.FP32).lowered()
+    counts = Counter(site.key for site in usual.sites)
+    assert set(counts.values()) == {2}
+
+
+def test_attention_that_is_taken_back_is_its_parts(tmp_path: Path) -> None:
+    forms = forms_of(write("attention_with_mask", tmp_path))
+    usual = forms.lowered()
+    (joined,) = {s.key for s in usual.sites if "softmax between them" in s.words}
+    parted = forms.lowered(frozenset({joined}))
+    kinds = [[type(p).__name__ for p in each.program.problems] for each in (usual, parted)]
+    assert "Attention" in kinds[0]
+    assert "Attention" not in kinds[1]
+    assert len(kinds[1]) == len(kinds[0]) + 2
+
+
+def test_a_residual_that_one_product_does_not_add_is_added_by_another(twice: Path) -> None:
+    forms = forms_of(twice, Precision.FP32)
+    usual = forms.lowered()
+    (adds,) = {site.key for site in usual.sites if any("Add" in name for name in site.nodes)}
+    form = forms.lowered(frozenset({adds}))
+    names = [[operator.name for operator in each.program.operators] for each in (usual, form)]
+    assert [name.rpartition("_")[0] for name in names[0]] == ["conv_relu", "conv_add"] * 2
+    assert sorted(name.rpartition("_")[0] for name in names[1]) == [
+        *["conv"] * 2,
+        *["conv_relu_add"] * 2,
+    ]
+    new = {site.key for site in form.sites} - {site.key for site in usual.sites}
+    assert new  # the addition is now another product's to give up
+
+
+def test_a_key_of_no_pass_is_refused(tmp_path: Path) -> None:
+    forms = forms_of(write("squeeze_excite", tmp_path))
+    with pytest.raises(GraphError, match="no pass is called 'join'"):
+        forms.lowered(frozenset({"join:0123"}))
+
+
+assert set(NETWORKS) <= {*TEXTS, *BLOCKS}
