@@ -75,10 +75,10 @@ def proposed(
     estimate: Estimate,
     keys: Sequence[str],
     is_over: Callable[[], bool] = lambda: False,
-) -> bool:
-    """Whether models leave any form to be measured beside the usual one."""
+) -> list[Proposal]:
+    """Return the forms beside the usual one that models do not rule out, the largest gain first."""
     search = _Search(forms, estimate, ByModels(estimate), is_over)
-    return bool(search.proposals(forms.fixed, keys))
+    return search.proposals(forms.fixed, keys)
 
 
 def _singles_first(pair: tuple[float, Proposal]) -> tuple[bool, float]:

@@ -134,9 +134,10 @@ class FormContest:
         self._until = time.monotonic() + look
 
     @property
-    def is_worth_measuring(self) -> bool:
-        """Whether the models leave any form to be measured."""
-        return proposed(self._forms, self._estimates.seconds, self._keys, self._is_over)
+    def least_problems(self) -> int | None:
+        """The problems that must be tuned to decide over any form at all; None where models rule out all."""
+        found = proposed(self._forms, self._estimates.seconds, self._keys, self._is_over)
+        return min((len(each.between.new) for each in found), default=None)
 
     def by_models(self) -> Partitioning:
         """The best partition where nothing is measured."""

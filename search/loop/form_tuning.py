@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from wpk.errors import ScheduleError
 from wpk.lowering.lowered_model import LoweredModel
@@ -40,6 +41,14 @@ def parted(how: ModelTuning) -> tuple[ModelTuning, ModelTuning]:
     usual = _without(budget, others.seconds or 0.0, others.trials or 0)
     first, second = (replace(how, tuning=replace(how.tuning, budget=b)) for b in (usual, others))
     return first, second
+
+
+def room(budget: Budget) -> float:
+    """Return how many problems a budget has room for."""
+    return min(
+        inf if budget.seconds is None else budget.seconds / LEAST_SECONDS,
+        inf if budget.trials is None else budget.trials / LEAST_TRIALS,
+    )
 
 
 def _without(budget: Budget, seconds: float, trials: int) -> Budget:
@@ -95,15 +104,11 @@ class FormTuning:
         self, proposals: Sequence[Proposal], problems: Collection[Problem]
     ) -> dict[Problem, frozenset[str]]:
         """The problems that the budget has room for, with a form that has each."""
-        budget, forms = self.how.tuning.budget, dict[Problem, frozenset[str]]()
+        most, forms = room(self.how.tuning.budget), dict[Problem, frozenset[str]]()
         for proposal in proposals:
             fresh = [p for p in proposal.between.new if p in problems and p not in forms]
-            count = len(forms) + len(fresh)
-            if budget.seconds is not None and count * LEAST_SECONDS > budget.seconds:
-                continue
-            if budget.trials is not None and count * LEAST_TRIALS > budget.trials:
-                continue
-            forms |= dict.fromkeys(fresh, proposal.form.changed)
+            if len(forms) + len(fresh) <= most:
+                forms |= dict.fromkeys(fresh, proposal.form.changed)
         return forms
 
     def _tasks(

@@ -10,7 +10,7 @@ from wpk.lowering.lowered_model import LoweredModel
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.confirmation import Confirmed, EngineForm, OnRivals, confirmed
 from wpk.search.loop.form_contest import FOUND, FormContest, FormsFound, recorded
-from wpk.search.loop.form_tuning import parted
+from wpk.search.loop.form_tuning import parted, room
 from wpk.search.loop.model_tuning import ModelTuning, tune_model
 from wpk.search.models import Compiler, StaticChoices
 
@@ -87,9 +87,9 @@ def _tuned(
     """What may compute each problem of the usual form, and of others; these share a budget."""
     if contest is None:
         return None, tune_model(lowered, static, how)
-    others = how
-    if contest.is_worth_measuring:
-        how, others = parted(how)
+    least, (usual, others) = contest.least_problems, parted(how)
+    if least is not None and least <= room(others.tuning.budget):
+        how = usual
     tuned = tune_model(lowered, static, how)
     found = contest.by_measuring(others, tuned, workshop.compiler)
     return found, found.choices

@@ -141,7 +141,7 @@ def test_what_the_models_rule_out_is_not_measured() -> None:
 def test_nothing_is_worth_measuring_where_all_is_ruled_out() -> None:
     model = Model(estimates={"wxyz": 1e-3})
     fixed = model.form(frozenset())
-    assert not proposed(_Forms(model, fixed), model.estimate, list(fixed.sites))
+    assert proposed(_Forms(model, fixed), model.estimate, list(fixed.sites)) == []
     assert model.search().best.changed == frozenset()
     assert not model.measured
 
