@@ -18,7 +18,7 @@ from wpk.graph_passes.core.query import (
 )
 from wpk.graph_passes.core.runtime import open_session, run_session
 from wpk.graph_passes.core.shapes import infer_shapes, proven_shapes
-from wpk.graph_passes.core.sites import ALL, Site, every_site, pass_of
+from wpk.graph_passes.core.sites import ALL, Site, every_site, is_changed, named_site, pass_of
 from wpk.graph_passes.core.sizes import Size, sizes_in
 from wpk.graph_passes.core.tidy import read_tensors, sort_nodes
 from wpk.graph_passes.recurrent.node import OPERATORS as RECURRENT

@@ -57,6 +57,15 @@ def site_of(name: str, nodes: Sequence[gs.Node], words: str) -> Site:
     return Site(f"{name}:{structure(nodes, words)}", tuple(n.name for n in nodes), words)
 
 
+def named_site(name: str, described: object, nodes: tuple[str, ...], words: str) -> Site:
+    """Describe a choice by plain data that equal places share."""
+    return Site(f"{name}:{_digest(described)}", nodes, words)
+
+
+def _digest(described: object) -> str:
+    return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:_DIGEST]
+
+
 def is_changed(site: Site, changed: Collection[str]) -> bool:
     """Whether a site is decided otherwise than usually, by its key or with all of its pass."""
     return site.key in changed or every_site(site.pass_name) in changed
@@ -70,7 +79,7 @@ def structure(nodes: Iterable[gs.Node], words: str = "") -> str:
         tensors = [[_tensor(t, numbers) for t in side] for side in (node.inputs, node.outputs)]
         attrs = sorted((key, _value(value)) for key, value in node.attrs.items())
         lines.append([node.domain or "", node.op, attrs, *tensors])
-    return hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:_DIGEST]
+    return _digest(lines)
 
 
 def _tensor(tensor: gs.Tensor, numbers: dict[int, int]) -> list[object]:

@@ -21,11 +21,14 @@ from wpk.graph_passes.layout.body_orders import body_anchor
 from wpk.graph_passes.layout.values import LayoutPlan
 from wpk.graph_passes.movement.shortest_views import fold_views
 
+CHOICE = "feature maps are stored channels last"
+
 
 class ChannelsLast(GraphPass):
     """Make spatial operators, and what lies between them, read and write channels last."""
 
     name = "channels-last"
+    is_choice = True
 
     def apply(self, graph: gs.Graph) -> PassResult:
         """Plan all values, then rewrite; counts the values whose order changed."""
@@ -34,7 +37,7 @@ class ChannelsLast(GraphPass):
         _refuse_other_ranks(graph, result)
         plan = LayoutPlan(graph, result.refuse)
         changed = [t for node in graph.nodes for t in node.outputs if plan.is_last(t)]
-        if not changed:
+        if not changed or not self.takes(result, (), CHOICE):
             return result
         writer = _Writer(graph, plan)
         for node in list(graph.nodes):

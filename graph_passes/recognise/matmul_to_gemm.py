@@ -10,6 +10,7 @@ MatMul, with an Add of a constant vector behind as their bias.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +84,12 @@ class GemmBetweenReshapes(Rule[_Sandwich]):
 
     name = "gemm-between-reshapes"
     ops = ("Reshape",)
+    is_choice = True
+    choice_words = "a product keeps the leading dimensions that a model collapses around it"
+
+    def decided_over(self, match: _Sandwich) -> Sequence[gs.Node]:
+        """Return the reshapes and the product between them."""
+        return match.first, match.gemm, match.last
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Sandwich | Refusal | None:
         """Match where the reshapes only merge and split the leading dimensions."""

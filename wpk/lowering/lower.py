@@ -14,6 +14,7 @@ from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
 from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.bare_nodes import lower_bare
 from wpk.lowering.body import OperatorBody, read_body, require_supported
+from wpk.lowering.choices import LoweringChoices
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.fallback import HandOver, is_fallback, lower_fallback
@@ -42,6 +43,7 @@ def lower(
     free: dict[str, int],
     reasons: Mapping[str, str] | None = None,
     *,
+    choices: LoweringChoices | None = None,
     fallback: bool = False,
     driven: bool = False,
 ) -> Program:
@@ -53,6 +55,7 @@ def lower(
         precision: The precision asked for.
         free: Tuned values of the free dimensions, by name.
         reasons: Why graph passes left nodes alone, by the node's name; said with a refusal.
+        choices: What is decided by a choice, and told where; by default as usually.
         fallback: Whether ONNX Runtime executes what no kernel does.
         driven: Whether control flow may be handed over without, since its bodies become engines.
 
@@ -65,7 +68,10 @@ def lower(
     while True:
         try:
             kept = plain | handed.made
-            context, memory = Context(precision, int(graph.opset)), plan_memory(graph, kept)
+            context, memory = (
+                Context(precision, int(graph.opset)),
+                plan_memory(graph, kept, choices),
+            )
             state = LoweringState(graph, free, kept, context, memory, handed.shapes)
             refused = _attempt(state, handed, reasons or {})
             if not refused.nodes:

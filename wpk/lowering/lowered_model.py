@@ -66,6 +66,7 @@ class LoweredModel:
         bodies: The bodies of control flow that wpk drives, by the model of the node
             (`wpk.problems.Fallback.model`).
         folder: Holds their files, as long as this exists.
+        lowering_sites: Where lowering had a choice.
     """
 
     source: Source
@@ -79,6 +80,7 @@ class LoweredModel:
     free_sizes: tuple[Assignment, ...]
     bodies: Mapping[str, "tuple[LoweredModel, ...]"] = field(default_factory=dict)
     folder: "BodyFolder | None" = None
+    lowering_sites: tuple[Site, ...] = ()
 
     @property
     def all_operators(self) -> tuple[Operator, ...]:
@@ -93,8 +95,9 @@ class LoweredModel:
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """Where passes had a choice."""
-        return tuple(site for record in self.passes for site in record.sites)
+        """Where passes, and then lowering, had a choice."""
+        of_passes = (site for record in self.passes for site in record.sites)
+        return (*of_passes, *self.lowering_sites)
 
     @property
     def has_kernels(self) -> bool:

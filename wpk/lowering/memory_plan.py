@@ -5,28 +5,33 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering.anchors.normalisation import OPERATORS as NORMALISATIONS
 from wpk.lowering.bare_nodes import ALIASES
+from wpk.lowering.choices import LoweringChoices
 from wpk.lowering.memory_map import MemoryMap
 from wpk.lowering.partition import functions_of
 from wpk.lowering.placement import ALIGNMENT, element_bytes, place_concatenations
 from wpk.lowering.split_placement import place_split_parts
 
 
-def plan_memory(graph: gs.Graph, plain: frozenset[str]) -> MemoryMap:
+def plan_memory(
+    graph: gs.Graph, plain: frozenset[str], choices: LoweringChoices | None = None
+) -> MemoryMap:
     """Return the map of a graph's memory, with nothing in it yet.
 
     Args:
         graph: The optimized graph, with shapes.
         plain: Tensors that keep a row-major layout in buffers of their own.
+        choices: What is decided by a choice; by default as usually.
     """
+    choices = choices or LoweringChoices()
     movable = _movable(graph, plain)
     slots = place_concatenations(graph, movable)
     shared = place_split_parts(graph, movable, slots)
     slots |= shared.slots
-    padded = _padded(graph, movable - set(slots))
+    padded = _padded(graph, movable - set(slots), choices)
     return MemoryMap(slots, padded, {**_inner_shapes(graph), **shared.wholes})
 
 
-def _padded(graph: gs.Graph, movable: set[str]) -> frozenset[str]:
+def _padded(graph: gs.Graph, movable: set[str], choices: LoweringChoices) -> frozenset[str]:
     """Channels-last tensors that a convolution reads and whose rows do not align."""
     functions = functions_of(graph)
     names = set()
@@ -38,7 +43,8 @@ def _padded(graph: gs.Graph, movable: set[str]) -> frozenset[str]:
         if _is_written_along_rows(tensor, functions):
             continue
         channels, size = tensor.shape[-1], element_bytes(tensor)
-        if isinstance(channels, int) and channels > 1 and channels * size % ALIGNMENT:
+        uneven = isinstance(channels, int) and channels > 1 and channels * size % ALIGNMENT
+        if uneven and choices.pads(tensor):
             names.add(tensor.name)
     return frozenset(names)
 

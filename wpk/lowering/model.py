@@ -20,6 +20,8 @@ from wpk.graph_passes import (
 )
 from wpk.loading import load_graph
 from wpk.lowering.bodies import with_bodies
+from wpk.lowering.choices import NAMES as CHOICES
+from wpk.lowering.choices import LoweringChoices
 from wpk.lowering.flat_graph import flatten
 from wpk.lowering.free_sizes import Assignment, assignments, constants_that_meet, sizes_to_check
 from wpk.lowering.lower import lower
@@ -123,6 +125,8 @@ class ModelForms:
         groups = pass_groups(source.precision)
         self._places = {each.name: n for n, group in enumerate(groups) for each in group}
         check_skips(source.skip, self._places)
+        self._end = len(groups)
+        self._places |= dict.fromkeys(CHOICES, self._end)
         self._source, self._progress = source, progress
         self._fallback, self._driven, self._depth = fallback, driven, depth
         graph = load_graph(source.path, source.shapes)
@@ -143,8 +147,16 @@ class ModelForms:
         ranges = size_ranges({t.name: t.shape or () for t in graph.inputs}, source.shapes)
         names = [dim for t in graph.inputs for dim in t.shape or () if isinstance(dim, str)]
         free = {n: ranges[n].fastest if n in ranges else TUNED_FREE_SIZE for n in names}
-        how = {"fallback": self._fallback, "driven": self._driven}
-        program = lower(graph, source.precision, free, _reasons(records), **how)
+        choices = LoweringChoices(changed)
+        program = lower(
+            graph,
+            source.precision,
+            free,
+            _reasons(records),
+            choices=choices,
+            fallback=self._fallback,
+            driven=self._driven,
+        )
         limits = _limits(program.limits, ranges)
         program = replace(program, limits=limits)
         model = LoweredModel(
@@ -157,6 +169,7 @@ class ModelForms:
             records,
             self._original.opset,
             self._sizes_to_check(program, free),
+            lowering_sites=tuple(choices.sites),
         )
         if not program.models:
             return model
@@ -166,19 +179,19 @@ class ModelForms:
     def _rewritten(self, source: Source) -> tuple[gs.Graph, tuple[PassRecord, ...]]:
         """The graph behind all passes, from the last point on up to which all forms are alike."""
         check_skips({pass_of(key) for key in source.changed}, self._places)
-        first = min(
-            (self._places[pass_of(key)] for key in source.changed), default=len(self._places)
-        )
+        first = min((self._places[pass_of(key)] for key in source.changed), default=self._end)
         start = max(place for place in self._checkpoints if place <= first)
         at = self._checkpoints[start]
-        graph, records = at.graph.copy(), list(at.records)
+        graph, records = _copied(at.graph), list(at.records)
         run = GroupRun(source, self._progress)
         for place, group in enumerate(run.groups):
             if place < start:
                 continue
             if place <= first and any(each.is_choice for each in group):
-                self._checkpoints.setdefault(place, _Checkpoint(graph.copy(), tuple(records)))
+                self._checkpoints.setdefault(place, _Checkpoint(_copied(graph), tuple(records)))
             records += run.of(place, graph)
+        if first == self._end:
+            self._checkpoints.setdefault(first, _Checkpoint(_copied(graph), tuple(records)))
         self._progress("graph passes", len(run.groups), len(run.groups))
         return graph, tuple(records)
 
@@ -189,6 +202,13 @@ class ModelForms:
             sizes = sizes[:-1]
         ends = (n for both in program.limits.values() for n in both if elements * n <= LARGE)
         return assignments(sorted({*sizes, *ends}), free, program.limits)
+
+
+def _copied(graph: gs.Graph) -> gs.Graph:
+    """A graph of its own, whose functions are its own, too: passes change bodies in place."""
+    copied = graph.copy()
+    copied.functions = [function.copy() for function in graph.functions]
+    return copied
 
 
 class GroupRun:
