@@ -98,7 +98,6 @@ class GraphPass(abc.ABC):
         Args:
             result: Told of the site.
             nodes: What is decided over, in an order that equal places share; the last is named in the refusal.
-                None where it is the whole graph, one decision for every model.
             words: What the pass does, as a clause.
         """
         if not self.is_choice:
@@ -107,8 +106,7 @@ class GraphPass(abc.ABC):
         result.sites.append(site)
         if not is_changed(site, self.changed):
             return True
-        if nodes:
-            result.refuse(nodes[-1], f"taken back: {words} ({site.key})")
+        result.refuse(nodes[-1], f"taken back: {words} ({site.key})")
         return False
 
     @final

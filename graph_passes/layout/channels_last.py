@@ -8,6 +8,8 @@ order and the last one writes it, without transposes. Data movements between ope
 axes renamed; what cannot follow reads a transposed copy, and transposes that meet cancel.
 """
 
+from functools import partial
+
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
@@ -21,8 +23,6 @@ from wpk.graph_passes.layout.body_orders import body_anchor
 from wpk.graph_passes.layout.values import LayoutPlan
 from wpk.graph_passes.movement.shortest_views import fold_views
 
-CHOICE = "feature maps are stored channels last"
-
 
 class ChannelsLast(GraphPass):
     """Make spatial operators, and what lies between them, read and write channels last."""
@@ -35,9 +35,9 @@ class ChannelsLast(GraphPass):
         result = PassResult()
         result.rewritten = _wrap_bare_nodes(graph)
         _refuse_other_ranks(graph, result)
-        plan = LayoutPlan(graph, result.refuse)
+        plan = LayoutPlan(graph, result.refuse, partial(self.takes, result))
         changed = [t for node in graph.nodes for t in node.outputs if plan.is_last(t)]
-        if not changed or not self.takes(result, (), CHOICE):
+        if not changed:
             return result
         writer = _Writer(graph, plan)
         for node in list(graph.nodes):

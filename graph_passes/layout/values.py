@@ -8,7 +8,7 @@ always can (its body transposes), a data movement or a shuffle when what it read
 Graph inputs and outputs keep their order: the operators at the edges read and write it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import onnx_graphsurgeon as gs
 
@@ -19,13 +19,26 @@ from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, why_not_follow
 from wpk.graph_passes.layout.body_orders import asks_for_last
 from wpk.graph_passes.movement.views import trace, views_before
 
+CHOICE = "an operator stores what it makes channels last"
+
 
 class LayoutPlan:
     """The values of one graph that shall be channels last."""
 
-    def __init__(self, graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> None:
-        """Decide for all values; ``refuse`` is told who could have been asked and cannot."""
-        self._graph = graph
+    def __init__(
+        self,
+        graph: gs.Graph,
+        refuse: Callable[[gs.Node, str], None],
+        takes: Callable[[Sequence[gs.Node], str], bool],
+    ) -> None:
+        """Decide for all values.
+
+        Args:
+            graph: Its values.
+            refuse: Told who could have been asked and cannot.
+            takes: Decides, given what an operator computes, whether its result is stored channels last.
+        """
+        self._graph, self._takes = graph, takes
         self._functions = {id(node): function for node, function in calls(graph)}
         self._asked: set[int] = set()
         self._wanted: set[int] = set()
@@ -49,6 +62,9 @@ class LayoutPlan:
         reason = self._why_not(node)
         if reason is not None:
             refuse(node, reason)
+            return
+        function = self._functions.get(id(node))
+        if function is not None and not self._takes(_computed(function), CHOICE):
             return
         self._wanted.update(id(tensor) for tensor in node.outputs)
         if is_op(node, *VIEWS):
@@ -93,6 +109,11 @@ class LayoutPlan:
                 views_before(node.outputs[0])[0].inputs[0]
             )
         return is_op(node, *FOLLOWERS) and any(self.is_last(tensor) for tensor in node.inputs)
+
+
+def _computed(function: gs.Function) -> list[gs.Node]:
+    """What an operator computes, in whichever order it reads and writes."""
+    return [node for node in function.nodes if not is_op(node, *VIEWS)]
 
 
 def _changes_channels_only(node: gs.Node) -> bool:
