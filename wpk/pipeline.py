@@ -168,11 +168,7 @@ class _Shop:
     ) -> FormContest | None:
         """The contest of a model's forms; None where only the usual one is looked at."""
         forms = self.forms
-        if (
-            forms is None
-            or lowered.bodies
-            or not competes(self.search, measured=tuning is not None)
-        ):
+        if forms is None or not competes(self.search, lowered, measured=tuning is not None):
             return None
         job, budget = self.job, None if tuning is None else tuning.budget
         skipped = job.build.skip_templates

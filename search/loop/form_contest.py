@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ LOOK_SHARE, LOOK_SECONDS = 0.2, 120.0
 
 Lower = Callable[[frozenset[str]], LoweredModel]
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class FormsFound:
@@ -67,8 +70,14 @@ def recorded(partitioning: Partitioning, chosen: Collection[str], *, measured: b
     )
 
 
-def competes(search: SearchOptions, *, measured: bool) -> bool:
-    """Whether forms of a model compete, as the options ask.
+MOST_WEIGHT_BYTES = 4 * 2**30
+"""Of a model whose forms compete: each form packs its weights, and its engine holds what others do not."""
+
+
+def competes(search: SearchOptions, lowered: LoweredModel, *, measured: bool) -> bool:
+    """Whether forms of a model compete, as the options ask, and as far as it can.
+
+    Models with bodies of control flow, and large ones, keep their usual form; that is said where another is asked for.
 
     Raises:
         EngineError: They should, and only some operators are measured.
@@ -78,9 +87,23 @@ def competes(search: SearchOptions, *, measured: bool) -> bool:
             f"--forms search compares all operators, and --ops names {', '.join(search.operators)}",
             fix="leave one of both out",
         )
-    return search.forms == "search" or (
-        search.forms == "auto" and measured and not search.operators
-    )
+    asked = search.forms == "search"
+    if not asked and (search.forms == "fixed" or not measured or search.operators):
+        return False
+    reason = _why_usual(lowered)
+    if reason is not None and asked:
+        _log.warning("--forms search has no effect: %s", reason)
+    return reason is None
+
+
+def _why_usual(lowered: LoweredModel) -> str | None:
+    """Why a model keeps its usual form; None where forms may compete."""
+    if lowered.bodies:
+        return "the model has bodies of control flow that are engines"
+    weights = sum(array.nbytes for array in lowered.program.constants.values())
+    if weights > MOST_WEIGHT_BYTES:
+        return f"weights take {weights / 2**30:.1f} GiB, at most {MOST_WEIGHT_BYTES >> 30} may"
+    return None
 
 
 def chosen_by_models(
