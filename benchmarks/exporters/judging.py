@@ -84,7 +84,7 @@ def judge(
     record["finalists"] = finalists
     try:
         with _compiling(finalists):
-            target = "h200" if device == "cpu" else None
+            target = "h200" if device == "cpu" else "auto"
             bundle = wpk.optimize(path, folder / "model.plan", target=target, search="static")
     except VerificationError as error:
         return record | {"outcome": "alarm", "why": error.what}
