@@ -49,6 +49,7 @@ from wpk.plan import CheckMode, Paths, PlanBundle, write_plan
 from wpk.progress import Progress, silent
 from wpk.report import shown
 from wpk.schedules import TEMPLATES
+from wpk.search.forms import Estimates
 from wpk.search.loop import (
     CacheFolder,
     Choices,
@@ -72,7 +73,7 @@ from wpk.search.loop import (
     selected_problems,
     static_choices,
 )
-from wpk.search.models import StaticChoices, check_skips, search_model
+from wpk.search.models import StaticChoices, check_skips, find_pruning, search_model
 from wpk.search.store import RunRecord
 from wpk.targets import Target
 from wpk.trial_bench import GpuLease, Offers
@@ -160,8 +161,9 @@ class _Shop:
     def static(self, lowered: LoweredModel) -> StaticChoices:
         """What the models choose."""
         job, problems = self.job, lowered.program.problems
-        skipped, compiler = job.build.skip_templates, self.pool.compile
-        return search_model(problems, TEMPLATES, job.target, compiler, job.progress, skip=skipped)
+        skipped, pruning = job.build.skip_templates, find_pruning(self.search.prune)
+        asked = problems, TEMPLATES, job.target, self.pool.compile, job.progress
+        return search_model(*asked, skip=skipped, pruning=pruning)
 
     def contest(
         self, lowered: LoweredModel, static: StaticChoices, tuning: Tuning | None
@@ -170,9 +172,10 @@ class _Shop:
         forms = self.forms
         if forms is None or not competes(self.search, lowered, measured=tuning is not None):
             return None
-        job, budget = self.job, None if tuning is None else tuning.budget
-        skipped = job.build.skip_templates
-        return FormContest(forms.lowered, lowered, static, job.target, skipped, budget)
+        skipped, pruning = self.job.build.skip_templates, find_pruning(self.search.prune)
+        estimates = Estimates(self.job.target, skipped, pruning, dict(static.shortlists))
+        budget = None if tuning is None else tuning.budget
+        return FormContest(forms.lowered, lowered, estimates, budget)
 
 
 def _built(shop: _Shop, lowered: LoweredModel) -> PlanBundle:
@@ -241,7 +244,8 @@ def preview(
     job = _Job(Path(model), build, target, CacheFolder(cache), progress)
     tuning = job.tuning(search, None)
     operators, skipped = job.lower().all_operators, build.skip_templates
-    return preview_of(operators, target, tuning, search.operators, progress, skip=skipped)
+    asked = operators, target, tuning, search.operators, progress
+    return preview_of(*asked, skip=skipped, pruning=find_pruning(search.prune))
 
 
 def recall(run: str, cache: Paths | None = None) -> dict[str, Any]:

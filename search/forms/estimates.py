@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from wpk.problems import Problem
 from wpk.schedules import TEMPLATES
-from wpk.search.models import Shortlists, shortlist_all
+from wpk.search.models import WAVES, Pruning, Shortlists, shortlist_all
 from wpk.targets import Target
 
 
@@ -18,11 +18,13 @@ class Estimates:
     Attributes:
         target: The GPU.
         skip: Names of templates not to use.
+        pruning: What keeps schedules.
         shortlists: What is known.
     """
 
     target: Target
     skip: Collection[str] = ()
+    pruning: Pruning = WAVES
     shortlists: dict[Problem, Shortlists] = field(default_factory=dict)
 
     def seconds(self, problem: Problem) -> float:
@@ -41,6 +43,7 @@ class Estimates:
         """
         for problem in problems:
             if problem not in self.shortlists:
-                found = shortlist_all(problem, TEMPLATES, self.target, self.skip)
+                asked = problem, TEMPLATES, self.target, self.skip, self.pruning
+                found = shortlist_all(*asked)
                 self.shortlists[problem] = found
         return {problem: self.shortlists[problem] for problem in problems}

@@ -34,7 +34,6 @@ from wpk.search.loop.choices import Choices
 from wpk.search.loop.form_tuning import FormTuning, best_seconds
 from wpk.search.loop.model_tuning import ModelTuning
 from wpk.search.models import Compiler, StaticChoices
-from wpk.targets import Target
 
 FOUND, UNFUSED = "found", "unfused"
 """Names of forms: the best partition found; with every merge of consecutive subsets taken back."""
@@ -134,9 +133,7 @@ class FormContest:
         self,
         lower: Lower,
         lowered: LoweredModel,
-        static: StaticChoices,
-        target: Target,
-        skip: Collection[str],
+        estimates: Estimates,
         budget: Budget | None = None,
     ) -> None:
         """Begin with the usual form; nothing is compared yet.
@@ -144,13 +141,11 @@ class FormContest:
         Args:
             lower: Lowers the model with some sites taken back.
             lowered: Its usual form.
-            static: What the models have to say of this.
-            target: The GPU.
-            skip: Names of templates not to use.
+            estimates: What the models have to say of this, and of any other.
             budget: Of measuring; None where the models decide alone.
         """
         self.lower, self._forms = lower, Forms(lower, form_of(lowered))
-        self._estimates = Estimates(target, skip, dict(static.shortlists))
+        self._estimates = estimates
         self._keys = in_order(lowered, self._forms.fixed, self._estimates.seconds)
         seconds = None if budget is None else budget.seconds
         look = LOOK_SECONDS if seconds is None else LOOK_SHARE * seconds

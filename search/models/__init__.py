@@ -6,6 +6,7 @@ from wpk.search.models.model_search import (
     choose_among,
     search_model,
 )
+from wpk.search.models.pruning import WAVES, Pruning, find_pruning
 from wpk.search.models.shortlist import PROMISING, Shortlist
 from wpk.search.models.static_search import (
     FINALISTS,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wpk.errors import WpkError
 
-SCHEMA = 7
+SCHEMA = 8
 """The version of the tables; it rises whenever they or their contents change. `_MIGRATIONS` brings older tables
 up to date."""
 
@@ -91,6 +91,12 @@ _MIGRATIONS = {
         ),
     ),
     6: (
+        (
+            "UPDATE runs SET request = json_set(request, '$.search.prune', 'waves')"
+            " WHERE json_valid(request)"
+        ),
+    ),
+    7: (
         (
             "UPDATE runs SET request = json_set(request, '$.search.forms', 'fixed')"
             " WHERE json_valid(request)"
