@@ -79,7 +79,7 @@ def test_importing_again_adds_nothing(store: TuningStore, lines: list[str]) -> N
 
 def test_the_header_tells_schema_version_and_targets(lines: list[str]) -> None:
     header = json.loads(lines[0])
-    assert header["tuning_store"] == 7
+    assert header["tuning_store"] == 8
     assert header["targets"] == [["h200", "sm_90a"]]
     assert (header["runs"], header["problems"], header["trials"]) == (1, 1, 3)
 
@@ -100,7 +100,7 @@ def test_lines_of_the_first_schema_are_imported(lines: list[str], tmp_path: Path
 
 def test_runs_of_the_third_schema_left_no_template_out(store: TuningStore, tmp_path: Path) -> None:
     build = BuildOptions("h200", "fp16", skip_passes=("layout",), fallback="off")
-    request = RunRequest("m.onnx", "0" * 64, build, SearchOptions("ppo", seed=5))
+    request = RunRequest("m.onnx", "0" * 64, build, SearchOptions("ppo", seed=5, forms="fixed"))
     store.begin_run(5, request)
     header, run = map(json.loads, export_lines(store))
     run["run"] |= {
@@ -132,7 +132,9 @@ def test_runs_of_the_third_schema_left_no_template_out(store: TuningStore, tmp_p
 
 
 def test_runs_of_the_sixth_schema_were_pruned_by_waves(store: TuningStore, tmp_path: Path) -> None:
-    request = RunRequest("m.onnx", "0" * 64, BuildOptions("h200"), SearchOptions("ppo", seed=5))
+    request = RunRequest(
+        "m.onnx", "0" * 64, BuildOptions("h200"), SearchOptions("ppo", seed=5, forms="fixed")
+    )
     store.begin_run(5, request)
     header, run = map(json.loads, export_lines(store))
     del run["run"]["request"]["search"]["prune"]
