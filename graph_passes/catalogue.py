@@ -86,6 +86,7 @@ from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
+from wpk.graph_passes.products.part_products import PartProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
@@ -129,6 +130,7 @@ def _groups(precision: Precision) -> list[list[GraphPass]]:
             ClampBeforeProduct(precision),
             LongRows(),
         ],
+        [PartProducts()],
         [SetPrecision(precision)],
         [RecurrentOperators()],
         [SpreadRows()],

@@ -65,16 +65,18 @@ class GraphPass(abc.ABC):
     topologically (stable: independent nodes keep their order), and checks that the graph's inputs
     and outputs kept their names, order, types and known dimensions.
 
-    A pass that is a choice, since a graph may be faster without some of its rewrites, asks `takes` at
-    each place before it rewrites there.
+    A pass that is a choice, since a graph may be faster without some of its rewrites, or with rewrites that usually
+    make it slower, asks `takes` at each place before it rewrites there.
 
     Attributes:
         is_choice: Whether it has a choice anywhere.
+        is_usual: Whether it rewrites there unless the site is changed; else only where it is.
         changed: Keys of the sites that are decided otherwise than usually (`wpk.graph_passes.core.sites`).
     """
 
     name: ClassVar[str]
     is_choice: ClassVar[bool] = False
+    is_usual: ClassVar[bool] = True
     changed: Collection[str] = frozenset()
 
     @abc.abstractmethod
@@ -93,21 +95,21 @@ class GraphPass(abc.ABC):
 
     @final
     def takes(self, result: PassResult, nodes: Sequence[gs.Node], words: str) -> bool:
-        """Whether to do at a place what the pass usually does; what is taken back is refused.
+        """Whether to rewrite at a place where that is a choice; what is taken back is refused.
 
         Args:
             result: Told of the site.
             nodes: What is decided over, in an order that equal places share; the last is named in the refusal.
-            words: What the pass does, as a clause.
+            words: What is so if the site is not changed, as a clause.
         """
         if not self.is_choice:
             raise ValueError(f"pass {self.name} does not say that it is a choice")
         site = site_of(self.name, nodes, words)
         result.sites.append(site)
-        if not is_changed(site, self.changed):
-            return True
-        result.refuse(nodes[-1], f"taken back: {words} ({site.key})")
-        return False
+        is_rewritten = is_changed(site, self.changed) is not self.is_usual
+        if self.is_usual and not is_rewritten:
+            result.refuse(nodes[-1], f"taken back: {words} ({site.key})")
+        return is_rewritten
 
     @final
     def __call__(self, graph: gs.Graph) -> PassResult:

@@ -31,7 +31,7 @@ class Rule(GraphPass, Generic[Match]):
     """The standard operators whose nodes the rule starts from; without any, it is every node."""
 
     choice_words: ClassVar[str] = ""
-    """What the rule does, as a clause, where it is a choice."""
+    """What is so where nothing is changed, as a clause, of a rule that is a choice."""
 
     def decided_over(self, match: Match) -> Sequence[gs.Node]:
         """Return the nodes that a choice is about, in the order of the graph.

@@ -29,7 +29,7 @@ class Site:
     Attributes:
         key: The pass, and a digest of what is decided over; equal for equal places.
         nodes: Names of the nodes that are decided over.
-        words: What the pass usually does here, as a clause.
+        words: What is so if nothing is changed here, as a clause.
     """
 
     key: str

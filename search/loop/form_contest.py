@@ -38,6 +38,9 @@ from wpk.search.models import Compiler, StaticChoices
 FOUND, UNFUSED = "found", "unfused"
 """Names of forms: the best partition found; with every merge of consecutive subsets taken back."""
 
+MOST_MISSING = 8
+"""Problems that nothing was measured of, of a form that is no part of the best found and still compared as an engine."""
+
 LOOK_SHARE, LOOK_SECONDS = 0.2, 120.0
 """What looking at forms by models alone may take: a part of the budget, and where there is none so many seconds."""
 
@@ -177,18 +180,20 @@ class FormContest:
         forms = {FOUND: found.best, **self._apart(), **self._unfused()}
         models, seen = dict[str, LoweredModel](), {self._forms.fixed.identity}
         for name, form in forms.items():
-            if form.identity not in seen and tuning.complete(form):
+            few = len(tuning.missing(form)) <= MOST_MISSING
+            judged = few or name in (FOUND, UNFUSED)
+            if form.identity not in seen and judged and tuning.complete(form):
                 models[name] = self.lower(form.changed)
             seen.add(form.identity)
         return FormsFound(found, models, tuning.choices)
 
     def _apart(self) -> dict[str, Form]:
-        """Forms without any rewrite of a pass: a sum of times does not tell what runs at the same time."""
+        """Forms with all sites of a pass changed, by that key: a sum of times does not tell what runs at the same time."""
         estimate, fixed, apart = self._estimates.seconds, self._forms.fixed, dict[str, Form]()
         for name in dict.fromkeys(map(pass_of, fixed.sites)):
             form = self._known(every_site(name)) if name != FUSION else None
             if form is not None and not is_hopeless(predicted(difference(fixed, form), estimate)):
-                apart[f"no {name}"] = form
+                apart[every_site(name)] = form
         return apart
 
     def _unfused(self) -> dict[str, Form]:

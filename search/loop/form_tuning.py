@@ -122,9 +122,13 @@ class FormTuning:
             tasks += make_tasks(lowered.program, own, *given)
         return tasks
 
+    def missing(self, form: Form) -> list[Problem]:
+        """Return the problems of a form that nothing was chosen for."""
+        return [problem for problem in form.problems if problem not in self.choices.options]
+
     def complete(self, form: Form) -> bool:
         """Let the models choose for the problems of a form that nothing was chosen for, if they can."""
-        missing = [problem for problem in form.problems if problem not in self.choices.options]
+        missing = self.missing(form)
         if not missing:
             return True
         try:

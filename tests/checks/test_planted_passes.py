@@ -48,7 +48,8 @@ every_model = pytest.mark.parametrize(
 
 def test_every_pass_is_broken_somewhere() -> None:
     groups = pass_groups(Precision.FP32)
-    assert {fault.breaks for fault in KIT} == {each.name for group in groups for each in group}
+    usual = {each.name for group in groups for each in group if each.is_usual}
+    assert {fault.breaks for fault in KIT} == usual  # of others see tests/lowering/test_forms.py
 
 
 @every_fault

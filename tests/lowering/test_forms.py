@@ -15,13 +15,14 @@ from wpk.checks.scope import Scope
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
 from wpk.graph_passes import every_site, pass_of
+from wpk.graph_passes.products import part_products
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms, lower_model
 from wpk.progress import silent
 
 NETWORKS = {
     "dense_concat": {"clamp-before-product", "fuse-operators", "channels-last"},
-    "attention_with_mask": {"fuse-operators", "join-siblings"},
+    "attention_with_mask": {"fuse-operators", "join-siblings", "part-products"},
     "squeeze_excite": {"fuse-operators", "channels-last", "padded-rows"},
 }
 """Networks, with the passes that have a choice there."""
@@ -114,6 +115,41 @@ def test_a_residual_that_one_product_does_not_add_is_added_by_another(twice: Pat
     ]
     new = {site.key for site in form.sites} - {site.key for site in usual.sites}
     assert new  # the addition is now another product's to give up
+
+
+QKV = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[2, 5, 8] x, float[8, 24] w) => (float[2, 5, 8] y)
+{
+    a = MatMul(x, w)  q, k, v = Split<axis = 2>(a)
+    p = Mul(q, k)  y = Add(p, v)
+}
+"""
+
+
+def test_what_is_done_only_where_it_is_chosen_is_proven_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proto, path = onnx.parser.parse_model(QKV), tmp_path / "qkv.onnx"
+    weight = np.random.default_rng(0).standard_normal((8, 24)).astype(np.float32)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    proto.graph.input.remove(proto.graph.input[1])
+    onnx.save(proto, path)
+    scope = Scope(quick=True, seeds=1)
+    usual = forms_of(path).lowered()
+    changed = frozenset({every_site("part-products")})
+    parted = forms_of(path).lowered(changed)
+    products = [Counter(p.words() for p in each.program.problems) for each in (usual, parted)]
+    assert sum(products[0].values()) == 2
+    assert sum(products[1].values()) == 3
+    assert not any(check.failed for check in prove_passes(parted, scope, silent).checks)
+    part = part_products._part
+    monkeypatch.setattr(
+        part_products, "_part", lambda *given: part(*given[:-2], given[-2] // 2, given[-1])
+    )
+    wrong = prove_passes(forms_of(path).lowered(changed), scope, silent)
+    (check,) = (each for each in wrong.checks if each.failed)
+    assert "part-products" in check.detail
 
 
 def test_a_key_of_no_pass_is_refused(tmp_path: Path) -> None:
