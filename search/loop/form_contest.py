@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from wpk.errors import EngineError
 from wpk.graph_passes import every_site, pass_of
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.options import SearchOptions
 from wpk.plan import FormSearch
+from wpk.problems import Problem
 from wpk.search.forms import (
     FUSION,
     ByMeasuring,
@@ -20,6 +22,7 @@ from wpk.search.forms import (
     Form,
     Forms,
     Partitioning,
+    Proposal,
     RefusedFormError,
     best_partition,
     difference,
@@ -151,17 +154,19 @@ class FormContest:
         self._estimates = estimates
         self._keys = in_order(lowered, self._forms.fixed, self._estimates.seconds)
         seconds = None if budget is None else budget.seconds
-        look = LOOK_SECONDS if seconds is None else LOOK_SHARE * seconds
-        self._until = time.monotonic() + look
+        self._look = LOOK_SECONDS if seconds is None else LOOK_SHARE * seconds
+        self._until = 0.0
 
     @property
     def least_problems(self) -> int | None:
         """The problems that must be tuned to decide over any form at all; None where models rule out all."""
+        self._begin()
         found = proposed(self._forms, self._estimates.seconds, self._keys, self._is_over)
         return min((len(each.between.new) for each in found), default=None)
 
     def by_models(self) -> Partitioning:
         """The best partition where nothing is measured."""
+        self._begin()
         estimate = self._estimates.seconds
         return best_partition(self._forms, estimate, ByModels(estimate), self._keys, self._is_over)
 
@@ -174,7 +179,8 @@ class FormContest:
             compiler: Compiles kernels.
         """
         tuning = FormTuning(how, self.lower, self._estimates, compiler, tuned)
-        judge = ByMeasuring(tuning.measure, best_seconds(tuned))
+        judge = ByMeasuring(partial(self._measured, tuning), best_seconds(tuned))
+        self._begin()
         estimate = self._estimates.seconds
         found = best_partition(self._forms, estimate, judge, self._keys, self._is_over)
         forms = {FOUND: found.best, **self._apart(), **self._unfused()}
@@ -205,6 +211,19 @@ class FormContest:
             return self._forms.of(frozenset({key}))
         except RefusedFormError:
             return None
+
+    def _measured(
+        self, tuning: FormTuning, proposals: Sequence[Proposal], problems: Collection[Problem]
+    ) -> Mapping[Problem, float]:
+        """Measure; looking at forms does not take longer for it."""
+        begun = time.monotonic()
+        seconds = tuning.measure(proposals, problems)
+        self._until += time.monotonic() - begun
+        return seconds
+
+    def _begin(self) -> None:
+        """Begin to look at forms; what was looked at before is known."""
+        self._until = time.monotonic() + self._look
 
     def _is_over(self) -> bool:
         return time.monotonic() >= self._until
