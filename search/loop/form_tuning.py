@@ -88,8 +88,9 @@ class FormTuning:
         has = {problem: lowered[changed] for problem, changed in forms.items()}
         plan, seed = self.how.plan, self.how.tuning.seed
         first, second = (FormCases(e, has, plan, seed + n) for n, e in enumerate(self.how.cases))
-        static = choose_among(self.estimates.of(list(forms)), self.compiler, self.how.tell)
-        with Offers(self.how.equipment.lease, forms) as offers:
+        static = self._chosen(list(forms))
+        has = {problem: has[problem] for problem in static.kernels}
+        with Offers(self.how.equipment.lease, has) as offers:
             how = replace(self.how, equipment=replace(self.how.equipment, offers=offers))
             tasks = self._tasks(how, has, static)
             tuned = how.tuned(tasks, static, (first, second))
@@ -99,6 +100,21 @@ class FormTuning:
         budget = _without(self.how.tuning.budget, spent, fresh)
         self.how = replace(self.how, tuning=replace(self.how.tuning, budget=budget))
         return best_seconds(tuned)
+
+    def _chosen(self, problems: Sequence[Problem]) -> StaticChoices:
+        """What the models choose; without problems of which no kernel compiles."""
+        shortlists = self.estimates.of(problems)
+        try:
+            return choose_among(shortlists, self.compiler, self.how.tell)
+        except ScheduleError:
+            if len(problems) == 1:
+                return StaticChoices({}, {}, {})
+        parts = [self._chosen([problem]) for problem in problems]
+        return StaticChoices(
+            {problem: each for part in parts for problem, each in part.kernels.items()},
+            {digest: each for part in parts for digest, each in part.compiled.items()},
+            dict(shortlists),
+        )
 
     def _affordable(
         self, proposals: Sequence[Proposal], problems: Collection[Problem]

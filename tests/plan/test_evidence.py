@@ -14,6 +14,7 @@ from support.plans.candidates import kernel, library_call
 from wpk.candidate import GENERATED, Candidate
 from wpk.errors import PlanError
 from wpk.plan.checks.whole_plan import check_plan
+from wpk.plan.forms import FormOutcome, FormSearch, TriedForm
 from wpk.plan.measurement import (
     Curve,
     EngineMeasurement,
@@ -53,6 +54,9 @@ TRIED = (
 )
 LIBRARY = (ran("cuDNN", 1, 7.5), ran("cuDNN", 2, 9.0), failed("cuDNN", 3))
 FINALISTS = (ran("a", 7, 7.0, 7.2, 7.4), ran("a", 2, 7.8, 8.0, 8.2), ran("cuDNN", 1, 7.4, 7.5, 7.6))
+
+
+TRIED_FORM = TriedForm("a:1", "joins", 1, FormOutcome.SLOWER, "", 1e-6, 0.0, 1e-6, 2e-6)
 
 
 @pytest.fixture
@@ -262,3 +266,22 @@ def test_a_plan_whose_engines_refer_to_nothing_is_refused(
     assert plan.measurement is not None
     with pytest.raises(PlanError, match=words):
         check_plan(replace(plan, measurement=replace(plan.measurement, **fields)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"chosen": ("a:1",)}, r"plan\.forms\.chosen"),
+        ({"partitions": 0}, r"plan\.forms\.partitions"),
+        ({"tried": (replace(TRIED_FORM, places=-1),)}, r"plan\.forms\.tried\[0\]\.places"),
+        ({"tried": (replace(TRIED_FORM, measured=nan),)}, r"plan\.forms\.tried\[0\]"),
+        ({"tried": (replace(TRIED_FORM, predicted=-1.0),)}, r"plan\.forms\.tried\[0\]"),
+    ],
+)
+def test_a_search_for_a_form_that_contradicts_the_plan_is_refused(
+    bundle: PlanBundle, changes: dict[str, Any], reason: str
+) -> None:
+    search = FormSearch((TRIED_FORM,), 2, (), (), measured=True)
+    check_plan(replace(bundle.plan, forms=search))
+    with pytest.raises(PlanError, match=reason):
+        check_plan(replace(bundle.plan, forms=replace(search, **changes)))
