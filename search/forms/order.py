@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from math import inf
 
-from wpk.graph_passes import every_site, pass_of
+from wpk.dtypes import Precision
+from wpk.graph_passes import every_site, pass_groups, pass_of
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.problems import Problem
 from wpk.search.forms.form import Form
@@ -18,8 +19,8 @@ FUSION = "fuse-operators"
 def in_order(lowered: LoweredModel, form: Form, estimate: Estimate) -> list[str]:
     """Return the keys of a form's sites: whole passes, then classes by the time of what they decide over.
 
-    Sites whose nodes are no operator's any more, since a pass before fusion replaced them, come before others.
-    A pass of one class is that class.
+    Sites whose nodes are no operator's any more, since a pass before fusion replaced them, come before others. Those
+    of the first group of passes come last: to change them all passes run again. A pass of one class is that class.
     """
     holders = {n: o.problem for o in lowered.program.operators for n in o.nodes}
     classes = Counter(pass_of(key) for key in form.sites)
@@ -30,7 +31,9 @@ def in_order(lowered: LoweredModel, form: Form, estimate: Estimate) -> list[str]
         known = [{p for p in problems if p is not None} for problems in places]
         return sum(_seconds(problems, estimate) if problems else inf for problems in known)
 
-    return whole + sorted(form.sites, key=weight, reverse=True)
+    keys = whole + sorted(form.sites, key=weight, reverse=True)
+    first = {each.name for each in pass_groups(Precision.FP32)[0]}
+    return sorted(keys, key=lambda key: pass_of(key) in first)
 
 
 def _seconds(problems: set[Problem], estimate: Estimate) -> float:
