@@ -1,7 +1,7 @@
 """Turn a model file into a lowered program: load it, run the graph passes, cut it into operators, lower them."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ from wpk.graph_passes import (
     infer_shapes,
     pass_groups,
     pass_of,
-    run_passes,
 )
 from wpk.loading import load_graph
 from wpk.lowering.bodies import with_bodies
@@ -24,6 +23,7 @@ from wpk.lowering.choices import NAMES as CHOICES
 from wpk.lowering.choices import LoweringChoices
 from wpk.lowering.flat_graph import flatten
 from wpk.lowering.free_sizes import Assignment, assignments, constants_that_meet, sizes_to_check
+from wpk.lowering.group_run import GroupRun, Observer, copied
 from wpk.lowering.lower import lower
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.program import NodeRecord, Program
@@ -52,10 +52,6 @@ SIMPLIFYING = (
 
 TUNED_FREE_SIZE = 1
 """Size at which a free dimension is tuned: the batch that latency is measured at."""
-
-
-Observer = Callable[[str, gs.Graph], None]
-"""Called with the name of a pass that has rewritten, and the graph as it is behind it."""
 
 
 LARGE = 2**22
@@ -182,16 +178,16 @@ class ModelForms:
         first = min((self._places[pass_of(key)] for key in source.changed), default=self._end)
         start = max(place for place in self._checkpoints if place <= first)
         at = self._checkpoints[start]
-        graph, records = _copied(at.graph), list(at.records)
+        graph, records = copied(at.graph), list(at.records)
         run = GroupRun(source, self._progress)
         for place, group in enumerate(run.groups):
             if place < start:
                 continue
             if place <= first and any(each.is_choice for each in group):
-                self._checkpoints.setdefault(place, _Checkpoint(_copied(graph), tuple(records)))
+                self._checkpoints.setdefault(place, _Checkpoint(copied(graph), tuple(records)))
             records += run.of(place, graph)
         if first == self._end:
-            self._checkpoints.setdefault(first, _Checkpoint(_copied(graph), tuple(records)))
+            self._checkpoints.setdefault(first, _Checkpoint(copied(graph), tuple(records)))
         self._progress("graph passes", len(run.groups), len(run.groups))
         return graph, tuple(records)
 
@@ -202,40 +198,6 @@ class ModelForms:
             sizes = sizes[:-1]
         ends = (n for both in program.limits.values() for n in both if elements * n <= LARGE)
         return assignments(sorted({*sizes, *ends}), free, program.limits)
-
-
-def _copied(graph: gs.Graph) -> gs.Graph:
-    """A graph of its own, whose functions are its own, too: passes change bodies in place."""
-    copied = graph.copy()
-    copied.functions = [function.copy() for function in graph.functions]
-    return copied
-
-
-class GroupRun:
-    """The passes of one form, group by group.
-
-    Attributes:
-        groups: The passes.
-    """
-
-    def __init__(self, source: Source, progress: Progress, observe: Observer | None = None) -> None:
-        """Make the passes of a form; ``observe`` is told of each that has rewritten."""
-        self.groups = pass_groups(source.precision, source.changed)
-        self._names = {each.name for group in self.groups for each in group}
-        self._skip, self._progress, self._observe = source.skip, progress, observe
-
-    def of(self, place: int, graph: gs.Graph) -> list[PassRecord]:
-        """Run a group."""
-        observe = self._observe
-
-        def told(name: str, number: int, rewritten: int) -> None:
-            del number
-            if rewritten and observe is not None:
-                observe(name, graph)
-
-        self._progress("graph passes", place, len(self.groups))
-        group = self.groups[place]
-        return run_passes(graph, group, self._skip, told, other_passes=self._names)
 
 
 def _lower_body(path: Path, source: Source, depth: int, *, fallback: bool) -> LoweredModel:

@@ -205,6 +205,16 @@ def test_a_merge_that_is_faster_stays_and_what_the_models_rule_out_is_not_tried(
     assert templates == ("conv_simt",)  # nothing element-wise was tried alone
 
 
+def test_the_half_that_gains_most_is_an_engine_of_its_own() -> None:
+    def taken(site: str, gain: float) -> TriedForm:
+        return TriedForm(site, "", 1, FormOutcome.TAKEN, "", 1.0, 1.0, 10.0, 10.0 - gain)
+
+    slower = TriedForm("d", "", 1, FormOutcome.SLOWER, "", 1.0, 1.0, 1.0, 2.0)
+    tried = [taken("a", 1.0), slower, taken("b", 3.0), taken("c", 2.0)]
+    assert form_contest.strongest_half(tried) == ["b", "c"]
+    assert form_contest.strongest_half(tried[:2]) == []
+
+
 def test_fixed_forms_are_not_compared(gpu: Gpu, optimize: Callable[..., PlanBundle]) -> None:
     gpu.slow = SECOND_ADDS
     plan = optimize(forms="fixed").plan

@@ -1,0 +1,46 @@
+"""The passes of one form, run group by group on one graph."""
+
+from collections.abc import Callable
+
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes import PassRecord, pass_groups, run_passes
+from wpk.lowering.lowered_model import Source
+from wpk.progress import Progress
+
+Observer = Callable[[str, gs.Graph], None]
+"""Called with the name of a pass that has rewritten, and the graph as it is behind it."""
+
+
+def copied(graph: gs.Graph) -> gs.Graph:
+    """A graph of its own, whose functions are its own, too: passes change bodies in place."""
+    copied = graph.copy()
+    copied.functions = [function.copy() for function in graph.functions]
+    return copied
+
+
+class GroupRun:
+    """The passes of one form, group by group.
+
+    Attributes:
+        groups: The passes.
+    """
+
+    def __init__(self, source: Source, progress: Progress, observe: Observer | None = None) -> None:
+        """Make the passes of a form; ``observe`` is told of each that has rewritten."""
+        self.groups = pass_groups(source.precision, source.changed)
+        self._names = {each.name for group in self.groups for each in group}
+        self._skip, self._progress, self._observe = source.skip, progress, observe
+
+    def of(self, place: int, graph: gs.Graph) -> list[PassRecord]:
+        """Run a group."""
+        observe = self._observe
+
+        def told(name: str, number: int, rewritten: int) -> None:
+            del number
+            if rewritten and observe is not None:
+                observe(name, graph)
+
+        self._progress("graph passes", place, len(self.groups))
+        group = self.groups[place]
+        return run_passes(graph, group, self._skip, told, other_passes=self._names)
