@@ -7,10 +7,9 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from support.networks.control_flow_models import DRAWN, MODELS
+from support.networks.control_flow_models import DRAWN, MODELS, drawn
 
 import wpk
-from wpk.engine import random_inputs
 
 pytestmark = pytest.mark.gpu
 
@@ -25,8 +24,7 @@ def test_every_way_gives_what_onnxruntime_gives(name: str, tmp_path: Path) -> No
     names = [each.name for each in session.get_outputs()]
     with wpk.load(plan, device="gpu") as engine:
         for seed, way in enumerate(DRAWN[name] * 3):
-            inputs = random_inputs(engine.plan, seed)
-            inputs |= {key: np.asarray(way[key], inputs[key].dtype) for key in way}
+            inputs = drawn(engine.plan, seed, way)
             expected = dict(zip(names, session.run(names, dict(inputs)), strict=True))
             for given in (engine.run(inputs), _on_the_gpu(engine, inputs)):
                 for key, array in expected.items():

@@ -1,0 +1,80 @@
+"""The engine of a body of control flow, run with its ports in memory that it is given."""
+
+from collections.abc import Mapping
+from math import prod
+from typing import Protocol
+
+from wpk.dims import evaluate
+from wpk.engine.cells import copy_within
+from wpk.engine.port_memory import replaceable
+from wpk.execution import Device, Replay
+from wpk.plan import Plan, Port
+
+_ALIGNMENT = 16
+
+
+class BodyBinding(Protocol):
+    """A body's engine at the addresses of its ports."""
+
+    @property
+    def replay(self) -> Replay:
+        """All its work."""
+
+    def address(self, name: str) -> int:
+        """Where a value lies."""
+
+
+class BodyEngine(Protocol):
+    """The engine of a body."""
+
+    plan: Plan
+
+    def bind(
+        self, dims: Mapping[str, int] | None = None, external: Mapping[str, int] = ...
+    ) -> BodyBinding:
+        """Its launches, with ports in memory that is not its own."""
+
+
+class BodyCall:
+    """A body's engine at sizes of the free dimensions.
+
+    Attributes:
+        shapes: Of all its ports, by name.
+        sizes: Bytes of all its ports, by name.
+    """
+
+    def __init__(self, engine: BodyEngine, device: Device, dims: Mapping[str, int]) -> None:
+        """Take what is executed, and the sizes of the free dimensions of the plan around it."""
+        plan = engine.plan
+        self._engine, self._device = engine, device
+        self._dims = {name: dims[name] for name in plan.free}
+        self._direct = replaceable(plan, self._dims)
+        ports = (*plan.inputs, *plan.outputs)
+        self.shapes = {port.name: self._shape(port) for port in ports}
+        self.sizes = {p.name: prod(self.shapes[p.name]) * p.dtype.bytes for p in ports}
+
+    def run(self, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
+        """Start it with its ports at these addresses, or behind and in front of copies.
+
+        Raises:
+            EngineError: The sizes are none that its plan allows.
+            LaunchError: It cannot be started, or failed.
+        """
+        places = {**inputs, **outputs}
+        external = {
+            name: at for name, at in places.items() if name in self._direct and at % _ALIGNMENT == 0
+        }
+        plan, binding = self._engine.plan, self._engine.bind(self._dims, external)
+        for port in plan.inputs:
+            if port.name not in external:
+                self._copy(inputs[port.name], binding.address(port.name), port)
+        binding.replay.replay()
+        for port in plan.outputs:
+            if port.name not in external:
+                self._copy(binding.address(port.name), outputs[port.name], port)
+
+    def _copy(self, source: int, target: int, port: Port) -> None:
+        copy_within(self._device, source, target, self.sizes[port.name])
+
+    def _shape(self, port: Port) -> tuple[int, ...]:
+        return tuple(evaluate(size, self._dims) for size in port.shape)
