@@ -27,6 +27,7 @@ from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
+from wpk.graph_passes.clean.scan_axes import ScanAxes
 from wpk.graph_passes.clean.unroll_loops import UnrollLoops
 from wpk.graph_passes.clean.unsigned_bytes import UnsignedBytes
 from wpk.graph_passes.clean.window_parts import WindowParts
@@ -130,6 +131,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
     return [
         InlineConditionals(),
         UnrollLoops(),
+        ScanAxes(),  # of what stays
         ModernForms(),
         AttentionParts(),
         PlainForms(),

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes.clean.along import Along, along_of
 from wpk.graph_passes.clean.carried import is_carried
 from wpk.graph_passes.clean.subgraphs import copy_nodes, detach, tensors_within, with_nested
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
@@ -43,14 +44,6 @@ _SCAN_OF_SEQUENCES = 8
 _DECIDING = {"If": 1, "Loop": 2}
 """Operators that go as soon as so many inputs are known. Copies of others would be steps of ONNX Runtime, one
 after the other, where the loop is one."""
-
-
-@dataclass(frozen=True)
-class Along:
-    """How a tensor is cut into steps, or put together from them: along an axis, forward or backwards."""
-
-    axis: int
-    backwards: bool
 
 
 @dataclass(frozen=True)
@@ -122,7 +115,7 @@ def _scan(graph: gs.Graph, node: gs.Node) -> Unrolling | str:
     first = len(node.inputs) - count
     sliced = []
     steps: set[int] = set()
-    for tensor, along in zip(node.inputs[first:], _along(node, "input", count), strict=True):
+    for tensor, along in zip(node.inputs[first:], along_of(node, "input", count), strict=True):
         shape = dims(tensor)
         if shape is None:
             return f"the rank of '{tensor.name}' is not known"
@@ -133,14 +126,8 @@ def _scan(graph: gs.Graph, node: gs.Node) -> Unrolling | str:
         sliced.append((tensor, Along(along.axis % len(shape), along.backwards)))
     if len(steps) != 1:
         return f"its inputs have different numbers of steps: {sorted(steps)}"
-    joined = _along(node, "output", len(body.outputs) - first)
+    joined = along_of(node, "output", len(body.outputs) - first)
     return Unrolling(node, body, steps.pop(), node.inputs[:first], sliced, joined)
-
-
-def _along(node: gs.Node, role: str, count: int) -> list[Along]:
-    axes = node.attrs.get(f"scan_{role}_axes") or [0] * count
-    directions = node.attrs.get(f"scan_{role}_directions") or [0] * count
-    return [Along(int(a), bool(d)) for a, d in zip(axes, directions, strict=True)]
 
 
 def _loop(node: gs.Node) -> Unrolling | str:

@@ -52,6 +52,7 @@ def test_who_ends_a_loop(held: str, ends: bool) -> None:
         (LOOP, "bool c", "float c", "'c', which decides, is not one element of bool"),
         (LOOP, "float[9, 2, 5] z", "float z", "'z' has no axis to be cut along"),
         (SCAN, "float[6, 5] z", "float[5, 5] z", "what it slices and gives has"),
+        (SCAN, "inputs = 1", "inputs = 1, scan_output_axes = [1]", "another axis than the first"),
         (SCAN, "=> (float[5] y", "=> (float[4] y", "the shape of its state 'y' changes"),
     ],
 )

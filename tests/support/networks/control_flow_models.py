@@ -86,11 +86,21 @@ FREE_SCAN = """g (float[l, 2, 5] x, float[2, 5] s) => (float[2, 5] y, float[l, 2
       z = Neg (z0) }"""
 """A sequence of any length, whose results stand in the other order."""
 
+AXES = """g (float[5, 2] s, float[5, 6, 2] x, float[3, 6] u) => (float[5, 2] y, float[5, 2, 6] z, float[3, 6] r)
+    { a = Relu (x)
+      y, z0, r = Scan<num_scan_inputs = 2, scan_input_axes = [1, -1], scan_input_directions = [0, 1],
+        scan_output_axes = [-1, 1], scan_output_directions = [1, 0],
+        body = b (float[5, 2] v, float[5, 2] p, float[3] t) => (float[5, 2] o, float[5, 2] q, float[3] e)
+        { h = Add (v, p)  o = Tanh (h)  q = Sub (o, p)  e = Exp (t) }> (s, a, u)
+      z = Neg (z0) }"""
+"""Cuts and collects along other axes than the first, in both directions."""
+
 _TEXTS = {
     "if": IF,
     "loop": LOOP,
     "scan": SCAN,
     "nested": NESTED,
+    "axes": AXES,
     "collect": COLLECT,
     "counted": COUNTED,
     "lengths": LENGTHS,
@@ -109,6 +119,7 @@ DRAWN = {
     ],
     "scan": [{}],
     "nested": [{"m": 3, "c": True}, {"m": 2, "c": False}, {"m": 0, "c": True}],
+    "axes": [{}],
     "collect": [{"stop": stop} for stop in (1e9, 0.0, 60.0, 150.0)],
     "counted": [{}],
     "lengths": [{"c": True}, {"c": False}],

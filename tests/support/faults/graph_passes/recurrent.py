@@ -37,6 +37,11 @@ _SCAN = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] s, float[4, 2
     => (float[2, 3] y, float[4, 2, 3] z) {
     y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1], body = b (float[2, 3] p, float[2, 3] t)
         => (float[2, 3] q, float[2, 3] u) { q = Sub(t, p)  u = Tanh(q) }> (s, x) }"""
+_STAYING_SCAN = """<ir_version: 8, opset_import: ["" : 17]> g (float[4, 4] s, float[4, 4, 4] x)
+    => (float[4, 4] y, float[4, 4, 4] z) <int64[4] n = {3, 2, 4, 1}> {
+    y, z = Scan <num_scan_inputs = 1, scan_output_axes = [-1], body = b (float[4, 4] p, float[4, 4] t)
+        => (float[4, 4] q, float[4, 4] v) {
+        u = ReverseSequence<time_axis = 0, batch_axis = 1>(t, n)  q = Sub(u, p)  v = Tanh(q) }> (s, x) }"""
 _LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y)
     <int64 n = {3}, bool t = {1}> {
     y = Loop <body = b (int64 i, bool c, float[2, 3] p) => (bool d, float[2, 3] q) {
@@ -50,6 +55,14 @@ FAULTS = (
         "loop.steps - 1 - step if along.backwards else step",
         "step if along.backwards else loop.steps - 1 - step",
         _SCAN,
+    ),
+    BrokenPass(
+        "a scan's parts are put together along the other axis",
+        "scan-axes",
+        "clean.scan_axes",
+        "[order.index(axis) for axis in range(len(order))]",
+        "list(range(len(order)))",
+        _STAYING_SCAN,
     ),
     BrokenPass(
         "steps are counted from one",
