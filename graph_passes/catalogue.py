@@ -10,6 +10,7 @@ from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
 from wpk.graph_passes.clean.byte_products import ByteProducts
 from wpk.graph_passes.clean.cast_chains import CastChains
+from wpk.graph_passes.clean.collected_sequences import CollectedSequences
 from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
@@ -130,6 +131,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
     """Return new passes that keep the graph plain ONNX, whose tensors will be stored in ``storage``."""
     return [
         InlineConditionals(),
+        CollectedSequences(),
         UnrollLoops(),
         ScanAxes(),  # of what stays
         ModernForms(),

@@ -47,7 +47,23 @@ _LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[
     y = Loop <body = b (int64 i, bool c, float[2, 3] p) => (bool d, float[2, 3] q) {
         d = Identity(c)  f = Cast<to = 1>(i)  e = Mul(f, x)  q = Add(e, p) }> (n, t, x) }"""
 
+_LIST = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x)
+    => (float[2, 3] y, float[k, 2, 3] z) <int64 n = {4}> {
+    e = SequenceEmpty<dtype = 1>()
+    y, s = Loop <body = b (int64 i, bool c, float[2, 3] p, seq(float[2, 3]) q)
+        => (bool d, float[2, 3] o, seq(float[2, 3]) r) {
+        d = Identity(c)  o = Sub(x, p)  u = Tanh(o)  r = SequenceInsert(q, u) }> (n, , x, e)
+    z = ConcatFromSequence<axis = 0, new_axis = 1>(s) }"""
+
 FAULTS = (
+    BrokenPass(
+        "a list holds what the state was before",
+        "collected-sequences",
+        "clean.collected_sequences",
+        "name, {}, [match.part], [part]",
+        "name, {}, [body.inputs[2]], [part]",
+        _LIST,
+    ),
     BrokenPass(
         "a scan backwards begins at the front",
         "unroll-loops",
