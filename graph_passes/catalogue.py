@@ -22,6 +22,7 @@ from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.long_rows import LongRows
+from wpk.graph_passes.clean.loops_to_scans import LoopsToScans
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.clean.nan_guard import NanGuard
 from wpk.graph_passes.clean.plain_forms import PlainForms
@@ -133,7 +134,8 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         InlineConditionals(),
         CollectedSequences(),
         UnrollLoops(),
-        ScanAxes(),  # of what stays
+        LoopsToScans(),  # of what stays
+        ScanAxes(),
         ModernForms(),
         AttentionParts(),
         PlainForms(),

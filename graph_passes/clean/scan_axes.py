@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.clean.along import along_of
+from wpk.graph_passes.clean.loops import along_of
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import dims, rank
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.clean.along import Along, along_of
 from wpk.graph_passes.clean.carried import is_carried
+from wpk.graph_passes.clean.loops import Along, along_of, holds
 from wpk.graph_passes.clean.subgraphs import copy_nodes, detach, tensors_within, with_nested
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import (
@@ -25,7 +25,6 @@ from wpk.graph_passes.core.query import (
     given,
     integers,
     is_op,
-    made_by,
     producer,
     rank,
     tensors_of,
@@ -136,7 +135,7 @@ def _loop(node: gs.Node) -> Unrolling | str:
     condition = None if runs is None else values(runs)
     if runs is not None and condition is None:
         return f"its condition '{runs.name}' is not constant"
-    if not _holds(body.outputs[0], body.inputs[1]):
+    if not holds(body.outputs[0], body.inputs[1]):
         return f"its condition '{body.outputs[0].name}' may end it after any step"
     trips = given(node, 0)
     if trips is None:
@@ -148,17 +147,6 @@ def _loop(node: gs.Node) -> Unrolling | str:
     states = node.inputs[2:]
     count = len(body.outputs) - 1 - len(states)
     return Unrolling(node, body, steps, states, [], [Along(0, backwards=False)] * count)
-
-
-def _holds(condition: gs.Tensor, before: gs.Tensor) -> bool:
-    """Whether a body's condition is true, if the one before was: that very one, or a constant."""
-    while condition is not before:
-        maker = made_by(condition, "Identity", "Cast", "Constant")
-        if maker is None or maker.op == "Constant":
-            known = values(condition if maker is None else maker.attrs.get("value"))
-            return known is not None and bool(known.all())
-        condition = maker.inputs[0]
-    return True
 
 
 def _why_not(graph: gs.Graph, loop: Unrolling) -> str | None:

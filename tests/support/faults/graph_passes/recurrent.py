@@ -47,6 +47,11 @@ _LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[
     y = Loop <body = b (int64 i, bool c, float[2, 3] p) => (bool d, float[2, 3] q) {
         d = Identity(c)  f = Cast<to = 1>(i)  e = Mul(f, x)  q = Add(e, p) }> (n, t, x) }"""
 
+_ROWS = """<ir_version: 8, opset_import: ["" : 17]> g (float[4, 4] s, float[4, 4, 4] x, float[4, 4, 4] w)
+    => (float[4, 4] y, float[4, 4, 4] z) <int64[4] n = {3, 2, 4, 1}, int64 m = {4}> {
+    y, z = Loop <body = b (int64 i, bool c, float[4, 4] p) => (bool d, float[4, 4] q, float[4, 4] v) {
+        d = Identity(c)  t = Gather(x, i)  h = Gather(w, i)  k = Sub(t, h)
+        u = ReverseSequence<time_axis = 0, batch_axis = 1>(k, n)  q = Sub(u, p)  v = Tanh(q) }> (m, , s) }"""
 _LIST = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x)
     => (float[2, 3] y, float[k, 2, 3] z) <int64 n = {4}> {
     e = SequenceEmpty<dtype = 1>()
@@ -56,6 +61,14 @@ _LIST = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x)
     z = ConcatFromSequence<axis = 0, new_axis = 1>(s) }"""
 
 FAULTS = (
+    BrokenPass(
+        "all rows are those of the first tensor",
+        "loops-to-scans",
+        "clean.loops_to_scans",
+        "parts[list(rows).index(id(whole))]",
+        "parts[0]",
+        _ROWS,
+    ),
     BrokenPass(
         "a list holds what the state was before",
         "collected-sequences",
