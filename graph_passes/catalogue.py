@@ -30,6 +30,7 @@ from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
 from wpk.graph_passes.clean.scan_axes import ScanAxes
+from wpk.graph_passes.clean.select_conditionals import SelectConditionals
 from wpk.graph_passes.clean.unroll_loops import UnrollLoops
 from wpk.graph_passes.clean.unsigned_bytes import UnsignedBytes
 from wpk.graph_passes.clean.window_parts import WindowParts
@@ -132,6 +133,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
     """Return new passes that keep the graph plain ONNX, whose tensors will be stored in ``storage``."""
     return [
         InlineConditionals(),
+        SelectConditionals(),
         CollectedSequences(),
         UnrollLoops(),
         LoopsToScans(),  # of what stays

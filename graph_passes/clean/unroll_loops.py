@@ -16,7 +16,12 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.clean.carried import is_carried
 from wpk.graph_passes.clean.loops import Along, along_of, holds
-from wpk.graph_passes.clean.subgraphs import copy_nodes, detach, tensors_within, with_nested
+from wpk.graph_passes.clean.subgraphs import (
+    copy_nodes,
+    detach,
+    name_constants_apart,
+    with_nested,
+)
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import (
     ONNX_DOMAINS,
@@ -27,7 +32,6 @@ from wpk.graph_passes.core.query import (
     is_op,
     producer,
     rank,
-    tensors_of,
     used_outputs,
     values,
 )
@@ -82,7 +86,9 @@ class UnrollLoops(Rule[Unrolling]):
 
     def rewrite(self, editor: GraphEditor, match: Unrolling) -> None:
         """Put the copies into the graph, and let the loop's outputs be what the last one makes."""
-        _rename_constants(editor, match)
+        name_constants_apart(
+            editor.graph, match.body, lambda name: editor.new_name(f"{match.node.name}_{name}")
+        )
         states = list(match.states)
         parts: list[list[gs.Tensor]] = [[] for _ in match.joined]
         for step in range(match.steps):
@@ -188,16 +194,6 @@ def _is_to_be_known(tensor: gs.Tensor, loop: Unrolling) -> bool:
         if not is_op(maker, "Constant", "Shape", "Size"):
             waiting.extend(maker.inputs)
     return True
-
-
-def _rename_constants(editor: GraphEditor, loop: Unrolling) -> None:
-    """Give constants of the body, which all copies share, names that the graph does not have."""
-    graph, body = editor.graph, loop.body
-    outside = {id(t) for t in (*graph.inputs, *graph.outputs, *tensors_of(graph.nodes))}
-    read = (*tensors_within(body.nodes), *body.outputs)
-    for tensor in {id(t): t for t in read if isinstance(t, gs.Constant)}.values():
-        if id(tensor) not in outside:
-            tensor.name = editor.new_name(f"{loop.node.name}_{tensor.name}")
 
 
 def _copy(

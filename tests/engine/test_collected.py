@@ -9,7 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 from support.devices.stream_device import Streams
-from support.networks.control_flow_models import COLLECT, COUNTED, FREE_LOOP, drawn
+from support.networks.control_flow_models import COLLECT, COUNTED, FREE_LOOP, KEPT, drawn
 from support.networks.fallback_models import text_model
 
 import wpk
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("one_finalist")
 def planned(text: str, folder: Path, **options: Any) -> tuple[Path, PlanBundle]:
     """A model and its plan, unchecked and not unrolled."""
     onnx.save(text_model(text), folder / "m.onnx")
-    how = {"target": "h200", "search": "static", "check": "off", "skip_passes": ("unroll-loops",)}
+    how = {"target": "h200", "search": "static", "check": "off", "skip_passes": KEPT}
     return folder / "m.onnx", wpk.optimize(folder / "m.onnx", folder / "m.plan", **(how | options))
 
 

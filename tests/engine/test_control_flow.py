@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from support.devices.stream_device import Streams
-from support.networks.control_flow_models import DRAWN, MODELS, drawn
+from support.networks.control_flow_models import DRAWN, KEPT, MODELS, drawn
 from support.networks.fallback_models import text_model
 
 import wpk
@@ -36,7 +36,6 @@ from wpk.plan.plan_file import (
 from wpk.progress import silent
 
 pytestmark = pytest.mark.usefixtures("one_finalist")
-KEPT = {"skip_passes": ("unroll-loops",)}
 
 
 @pytest.fixture(name="plans", scope="module")
@@ -50,7 +49,7 @@ def written(plans: dict[str, tuple[Path, Path]], name: str) -> tuple[Path, Path]
         folder = plans[""][0]
         plans[name] = folder / f"{name}.onnx", folder / f"{name}.plan"
         onnx.save(MODELS[name](), plans[name][0])
-        wpk.optimize(*plans[name], target="h200", search="static", check="off", **KEPT)
+        wpk.optimize(*plans[name], target="h200", search="static", check="off", skip_passes=KEPT)
     return plans[name]
 
 
@@ -104,6 +103,7 @@ def test_bodies_are_of_the_precision_that_is_asked_for(tmp_path: Path) -> None:
         search="static",
         precision="fp16",
         check="quick",
+        skip_passes=KEPT,
     )
     assert {body.plan.precision.value for body in bundle.bodies.values()} == {"fp16"}
     (step,) = (each for each in bundle.plan.steps if each.bodies)
@@ -113,7 +113,12 @@ def test_bodies_are_of_the_precision_that_is_asked_for(tmp_path: Path) -> None:
 def test_bodies_are_checked_as_every_plan_is(tmp_path: Path) -> None:
     onnx.save(MODELS["nested"](), tmp_path / "m.onnx")
     bundle = wpk.optimize(
-        tmp_path / "m.onnx", tmp_path / "m.plan", target="h200", search="static", check="quick"
+        tmp_path / "m.onnx",
+        tmp_path / "m.plan",
+        target="h200",
+        search="static",
+        check="quick",
+        skip_passes=KEPT,
     )
     waiting = [bundle]
     depth = 0
@@ -157,6 +162,7 @@ def alike(text: str, tmp_path: Path, **options: Any) -> tuple[Path, PlanBundle]:
         target="h200",
         search="static",
         check="off",
+        skip_passes=KEPT,
         **options,
     )
 
@@ -168,7 +174,7 @@ BRANCHES = """g (float[2, 3] x, bool c) => (float[2, 3] y)
 
 def test_a_wrong_branch_is_found(tmp_path: Path) -> None:
     model, bundle = alike(BRANCHES, tmp_path)
-    lowered = lower_model(model, {}, Precision.FP32, fallback=True)
+    lowered = lower_model(model, {}, Precision.FP32, KEPT, fallback=True)
     proof = prove_passes(lowered, Scope(quick=True, seeds=1), silent)
     with open_device("cpu") as device:
         assert verify(bundle, proof, device, silent).passed

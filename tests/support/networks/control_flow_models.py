@@ -109,6 +109,9 @@ _TEXTS = {
     "free scan": FREE_SCAN,
 }
 
+KEPT = ("select-conditionals", "unroll-loops")
+"""Passes that take control flow away; they are skipped where it is to be driven."""
+
 MODELS = {name: (lambda text=text: text_model(text)) for name, text in _TEXTS.items()}
 
 DRAWN = {
