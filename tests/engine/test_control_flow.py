@@ -19,7 +19,7 @@ from wpk.backends import open_device
 from wpk.checks import Scope, prove_passes, verify
 from wpk.control_flow import Turns
 from wpk.dtypes import Precision
-from wpk.engine import Engine, random_inputs, turns_run
+from wpk.engine import Engine, turns_run
 from wpk.engine.body_call import BodyCall
 from wpk.engine.deciding import count_of
 from wpk.errors import LaunchError, PlanError, UnsupportedError, VerificationError
@@ -284,15 +284,3 @@ def test_without_onnxruntime_control_flow_is_carried_where_its_bodies_are(tmp_pa
         alike(REVERSED, tmp_path, fallback="off")
     with pytest.raises(UnsupportedError, match="operator Loop is not supported"):
         alike(GROWS, tmp_path, fallback="off")
-
-
-def test_a_neighbour_without_a_kernel_is_a_step_of_its_own(tmp_path: Path) -> None:
-    text = BRANCHES.replace("(float[2, 3] y)", "(float[2, 3] z) <int64[3] n = {2, 1, 2}>").replace(
-        "}> }", "}>  z = ReverseSequence<time_axis = 0, batch_axis = 1> (y, n) }"
-    )
-    model, bundle = alike(text, tmp_path)
-    assert [bool(step.bodies) for step in bundle.plan.steps] == [True, False]
-    with wpk.load(tmp_path / "m.plan", device="cpu") as engine:
-        for condition in (True, False):
-            inputs = random_inputs(engine.plan, 4) | {"c": np.asarray(condition)}
-            require_equal(engine.run(inputs), right(model, inputs))

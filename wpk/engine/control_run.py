@@ -22,7 +22,11 @@ RUN_SECONDS = 120.0
 
 
 class ControlRun:
-    """A node with bodies, whose inputs and outputs lie dense in the device's memory."""
+    """A node with bodies, whose inputs and outputs lie dense in the device's memory.
+
+    Attributes:
+        turns: How many turns the last execution took; 0 before, and of an If.
+    """
 
     def __init__(
         self,
@@ -45,6 +49,7 @@ class ControlRun:
         """
         self._control, self._made, self._bodies = control, tuple(made), bodies
         self._device, self._cells, self._limit = device, cells, limit_seconds
+        self.turns = 0
 
     def run(
         self, inputs: Sequence[int], outputs: Sequence[int], dims: Mapping[str, int]
@@ -67,8 +72,9 @@ class ControlRun:
         if isinstance(self._control, Conditional):
             taken = 0 if condition_of(self._control.condition, self._device, inputs) else 1
             return self._branch(self._control.bodies[taken], calls[taken], inputs, outputs, types)
-        turns = TurnsRun(self._control, calls[0], self._device, self._cells, self._limit)
-        return turns.run(inputs, outputs, types, dims)
+        run = TurnsRun(self._control, calls[0], self._device, self._cells, self._limit)
+        self.turns, found = run.run(inputs, outputs, types, dims)
+        return found
 
     def _branch(
         self,

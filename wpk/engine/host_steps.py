@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from math import prod
 
 from wpk.closed_models import read_closed_model
+from wpk.control_flow import Turns
 from wpk.engine.cells import Cells
 from wpk.engine.control_call import ControlStep, placed, shape_at
 from wpk.engine.crossing_memory import Array
@@ -25,6 +26,15 @@ class HostSteps:
     ) -> None:
         """Take what executes them."""
         self._bundle, self._runtime, self._driven = bundle, runtime, driven
+
+    @property
+    def turns(self) -> dict[str, int]:
+        """How many turns each loop took when it was executed last, by the names of its operator."""
+        return {
+            name: ready.run.turns
+            for name, ready in self._driven.items()
+            if isinstance(ready.control, Turns)
+        }
 
     def run(
         self, step: Step, memory: Mapping[str, Array], dims: Mapping[str, int]

@@ -37,6 +37,23 @@ class _Ports:
     results: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Memory:
+    """Where everything of an execution lies, by the names of ports.
+
+    Attributes:
+        states: The two places of each state.
+        places: What the body is given beside the states.
+        results: What it gives beside them.
+        collections: Where parts of results go.
+    """
+
+    states: Sequence[tuple[int, int]]
+    places: Mapping[str, int]
+    results: Mapping[str, int]
+    collections: Sequence[Collection]
+
+
 class TurnsRun:
     """One execution of a Loop or a Scan.
 
@@ -62,12 +79,51 @@ class TurnsRun:
         outputs: Sequence[int],
         types: Sequence[DType],
         dims: Mapping[str, int],
-    ) -> list[Array]:
-        """Execute it; see `ControlRun.run`, whose types these are of what it returns."""
+    ) -> tuple[int, list[Array]]:
+        """Execute it; see `ControlRun.run`.
+
+        Args:
+            inputs: Addresses of the inputs.
+            outputs: Addresses of the outputs that have some.
+            types: Of the others.
+            dims: Values of the free dimensions.
+
+        Returns:
+            How many turns it took, and the others.
+
+        Raises:
+            LaunchError: It does not end, gives other shapes than it should, or a body failed.
+        """
+        turns, count = self._turns, None
+        if turns.count is not None:
+            count = count_of(turns.count, self._device, inputs, dims)
+        memory = self._prepared(inputs, outputs, count, dims)
+        going = turns.condition is None or condition_of(turns.condition, self._device, inputs)
+        begun, turn = time.monotonic(), 0
+        while going and (count is None or turn < count):
+            self._take(turn, memory, inputs, count)
+            turn += 1
+            if turns.may_end and self._ports.held is not None:
+                going = bool(self._device.read(memory.results[self._ports.held], 1)[0])
+            self._require_end(begun, turn)
+        for at, which in zip(outputs, turns.results, strict=False):
+            if which < len(memory.states):
+                size = self._call.sizes[self._ports.states[which]]
+                copy_within(self._device, memory.states[which][turn % 2], at, size)
+        return turn, self._collected(memory.collections, types, turn)
+
+    def _prepared(
+        self,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        count: int | None,
+        dims: Mapping[str, int],
+    ) -> _Memory:
+        """Give everything its place, and the states what they are at first."""
         turns, ports, sizes = self._turns, self._ports, self._call.sizes
         states = [
-            [self._cells.at(f"state {number}, {side}", sizes[name]) for side in (0, 1)]
-            for number, name in enumerate(ports.states)
+            (self._cells.at(f"state {each}, 0", size), self._cells.at(f"state {each}, 1", size))
+            for each, size in enumerate(sizes[name] for name in ports.states)
         ]
         for source, pair, name in zip(turns.states, states, ports.states, strict=True):
             self._fill(source, inputs, pair[0], sizes[name])
@@ -78,36 +134,22 @@ class TurnsRun:
         if ports.held is not None:
             results[ports.held] = self._own(ports.held)
             self._device.write(places[ports.given[1]], np.ones(1, np.uint8))
-        count = None if turns.count is None else count_of(turns.count, self._device, inputs, dims)
-        collections = self._collections(outputs, count, dims)
-        going = turns.condition is None or condition_of(turns.condition, self._device, inputs)
-        begun, turn = time.monotonic(), 0
-        while going and (count is None or turn < count):
-            if turns.is_numbered:
-                self._number(turn, places[ports.given[0]])
-            for each, name in zip(turns.sliced, ports.parts, strict=True):
-                self._cut(each, inputs, places[name], sizes[name], turn, count)
-            now, then = turn % 2, 1 - turn % 2
-            self._call.run(
-                places | {n: pair[now] for n, pair in zip(ports.states, states, strict=True)},
-                results
-                | {n: pair[then] for n, pair in zip(ports.next_states, states, strict=True)},
-            )
-            for collection in collections:
-                copy_within(
-                    self._device,
-                    results[collection.name],
-                    collection.place(turn),
-                    sizes[collection.name],
-                )
-            turn += 1
-            if ports.held is not None and turns.may_end:
-                going = bool(self._device.read(results[ports.held], 1)[0])
-            self._require_end(begun, turn)
-        for at, which in zip(outputs, turns.results, strict=False):
-            if which < len(states):
-                copy_within(self._device, states[which][turn % 2], at, sizes[ports.states[which]])
-        return self._collected(collections, types, turn)
+        return _Memory(states, places, results, self._collections(outputs, count, dims))
+
+    def _take(self, turn: int, memory: _Memory, inputs: Sequence[int], count: int | None) -> None:
+        """Start one turn, between the copies of its parts."""
+        turns, ports, sizes = self._turns, self._ports, self._call.sizes
+        if turns.is_numbered:
+            self._number(turn, memory.places[ports.given[0]])
+        for each, name in zip(turns.sliced, ports.parts, strict=True):
+            self._cut(each, inputs, memory.places[name], sizes[name], turn, count)
+        now, then = turn % 2, 1 - turn % 2
+        before = {n: pair[now] for n, pair in zip(ports.states, memory.states, strict=True)}
+        after = {n: pair[then] for n, pair in zip(ports.next_states, memory.states, strict=True)}
+        self._call.run({**memory.places, **before}, {**memory.results, **after})
+        for collection in memory.collections:
+            at, name = collection.place(turn), collection.name
+            copy_within(self._device, memory.results[name], at, sizes[name])
 
     def _collections(
         self, outputs: Sequence[int], count: int | None, dims: Mapping[str, int]
