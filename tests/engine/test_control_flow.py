@@ -20,7 +20,7 @@ from wpk.checks import Scope, prove_passes, verify
 from wpk.control_flow import Turns
 from wpk.dtypes import Precision
 from wpk.engine import Engine, turns_run
-from wpk.engine.body_call import BodyCall
+from wpk.engine.body_call import BodyCall, BoundBody
 from wpk.engine.deciding import count_of
 from wpk.errors import LaunchError, PlanError, UnsupportedError, VerificationError
 from wpk.lowering.model import lower_model
@@ -240,15 +240,15 @@ def test_a_state_that_is_not_carried_on_is_found(
     plans: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, path = written(plans, "nested")
-    run, first = BodyCall.run, dict[int, int]()
+    bound, first = BodyCall.bound, dict[int, int]()
 
-    def stale(call: BodyCall, inputs: Any, outputs: Any) -> None:
+    def stale(call: BodyCall, inputs: Any, outputs: Any) -> BoundBody:
         if "v" in inputs:
             inputs = inputs | {"v": first.setdefault(id(call), inputs["v"])}
-        run(call, inputs, outputs)
+        return bound(call, inputs, outputs)
 
     assert wpk.verify(path, model, device="cpu", check="quick").passed
-    monkeypatch.setattr(BodyCall, "run", stale)
+    monkeypatch.setattr(BodyCall, "bound", stale)
     with pytest.raises(VerificationError, match="the numbers disagree"):
         wpk.verify(path, model, device="cpu")
 

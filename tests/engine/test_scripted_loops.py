@@ -10,7 +10,7 @@ import pytest
 from support.networks.scripted_models import TEXTS, WAYS, drawn_way, scripted_model
 
 import wpk
-from wpk.engine.body_call import BodyCall
+from wpk.engine.body_call import BodyCall, BoundBody
 from wpk.errors import VerificationError
 from wpk.plan import PlanBundle
 from wpk.plan.control import CONTROL
@@ -83,14 +83,12 @@ def test_a_decoder_that_forgets_its_token_is_found(
     model, path, _ = planned(plans, "greedy")
     given = [drawn_way("greedy", *way) for way in WAYS["greedy"][:1]]
     assert wpk.verify(path, model, device="cpu", check="quick", inputs=given).passed
-    run, first = BodyCall.run, dict[int, int]()
+    bound, first = BodyCall.bound, dict[int, int]()
 
-    def stale(call: BodyCall, inputs: Any, outputs: Any) -> None:
-        kept = {name: at for name, at in inputs.items() if call.shapes[name] == (1,)}
-        (token,) = [name for name in kept if name == "ti"]
-        inputs = inputs | {token: first.setdefault(id(call), inputs[token])}
-        run(call, inputs, outputs)
+    def stale(call: BodyCall, inputs: Any, outputs: Any) -> BoundBody:
+        inputs = inputs | {"ti": first.setdefault(id(call), inputs["ti"])}
+        return bound(call, inputs, outputs)
 
-    monkeypatch.setattr(BodyCall, "run", stale)
+    monkeypatch.setattr(BodyCall, "bound", stale)
     with pytest.raises(VerificationError, match=r"disagree|shape"):
         wpk.verify(path, model, device="cpu", check="quick", inputs=given)

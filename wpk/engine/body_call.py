@@ -1,6 +1,7 @@
 """The engine of a body of control flow, run with its ports in memory that it is given."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Protocol
 
@@ -35,6 +36,39 @@ class BodyEngine(Protocol):
         """Its launches, with ports in memory that is not its own."""
 
 
+Copy = tuple[int, int, int]
+"""From where, to where, how many bytes."""
+
+
+@dataclass(frozen=True)
+class BoundBody:
+    """A body's engine at the addresses of its ports, to be started again and again.
+
+    Attributes:
+        device: Where it runs.
+        replay: Its work.
+        before: Copies of inputs that cannot lie where they are.
+        after: Copies of outputs likewise.
+    """
+
+    device: Device
+    replay: Replay
+    before: tuple[Copy, ...]
+    after: tuple[Copy, ...]
+
+    def start(self) -> None:
+        """Start it, between its copies.
+
+        Raises:
+            LaunchError: It cannot be started, or failed.
+        """
+        for copy in self.before:
+            copy_within(self.device, *copy)
+        self.replay.replay()
+        for copy in self.after:
+            copy_within(self.device, *copy)
+
+
 class BodyCall:
     """A body's engine at sizes of the free dimensions.
 
@@ -53,28 +87,28 @@ class BodyCall:
         self.shapes = {port.name: self._shape(port) for port in ports}
         self.sizes = {p.name: prod(self.shapes[p.name]) * p.dtype.bytes for p in ports}
 
-    def run(self, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> None:
-        """Start it with its ports at these addresses, or behind and in front of copies.
+    def bound(self, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> BoundBody:
+        """Bind it to addresses of its ports, directly or by copies.
 
         Raises:
             EngineError: The sizes are none that its plan allows.
-            LaunchError: It cannot be started, or failed.
         """
         places = {**inputs, **outputs}
         external = {
             name: at for name, at in places.items() if name in self._direct and at % _ALIGNMENT == 0
         }
         plan, binding = self._engine.plan, self._engine.bind(self._dims, external)
-        for port in plan.inputs:
-            if port.name not in external:
-                self._copy(inputs[port.name], binding.address(port.name), port)
-        binding.replay.replay()
-        for port in plan.outputs:
-            if port.name not in external:
-                self._copy(binding.address(port.name), outputs[port.name], port)
-
-    def _copy(self, source: int, target: int, port: Port) -> None:
-        copy_within(self._device, source, target, self.sizes[port.name])
+        before = (
+            (inputs[port.name], binding.address(port.name), self.sizes[port.name])
+            for port in plan.inputs
+            if port.name not in external
+        )
+        after = (
+            (binding.address(port.name), outputs[port.name], self.sizes[port.name])
+            for port in plan.outputs
+            if port.name not in external
+        )
+        return BoundBody(self._device, binding.replay, tuple(before), tuple(after))
 
     def _shape(self, port: Port) -> tuple[int, ...]:
         return tuple(evaluate(size, self._dims) for size in port.shape)

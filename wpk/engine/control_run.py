@@ -50,6 +50,7 @@ class ControlRun:
         self._control, self._made, self._bodies = control, tuple(made), bodies
         self._device, self._cells, self._limit = device, cells, limit_seconds
         self.turns = 0
+        self._calls: tuple[Mapping[str, int], Sequence[BodyCall]] | None = None
 
     def run(
         self, inputs: Sequence[int], outputs: Sequence[int], dims: Mapping[str, int]
@@ -67,7 +68,7 @@ class ControlRun:
         Raises:
             LaunchError: It does not end, gives other shapes than it should, or a body failed.
         """
-        calls = [BodyCall(each, self._device, dims) for each in self._bodies]
+        calls = self._calls_at(dims)
         types = self._made[len(outputs) :]
         if isinstance(self._control, Conditional):
             taken = 0 if condition_of(self._control.condition, self._device, inputs) else 1
@@ -75,6 +76,13 @@ class ControlRun:
         run = TurnsRun(self._control, calls[0], self._device, self._cells, self._limit)
         self.turns, found = run.run(inputs, outputs, types, dims)
         return found
+
+    def _calls_at(self, dims: Mapping[str, int]) -> Sequence[BodyCall]:
+        """The bodies at these sizes; those of the last execution where the sizes are the same."""
+        if self._calls is None or self._calls[0] != dims:
+            made = [BodyCall(each, self._device, dims) for each in self._bodies]
+            self._calls = dict(dims), made
+        return self._calls[1]
 
     def _branch(
         self,
@@ -86,10 +94,10 @@ class ControlRun:
     ) -> list[Array]:
         own = body.outputs[len(outputs) :]
         places = [self._cells.at(f"result {name}", call.sizes[name]) for name in own]
-        call.run(
+        call.bound(
             {name: inputs[n] for name, n in zip(body.read, body.captured, strict=True)},
             dict(zip(body.outputs, (*outputs, *places), strict=True)),
-        )
+        ).start()
         return [
             self._device.read(at, call.sizes[name]).view(dtype.numpy).reshape(call.shapes[name])
             for name, at, dtype in zip(own, places, types, strict=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wpk.control_flow import Sliced, Source, Turns
 from wpk.dims import evaluate
 from wpk.dtypes import DType
-from wpk.engine.body_call import BodyCall
+from wpk.engine.body_call import BodyCall, BoundBody
 from wpk.engine.cells import Cells, copy_within
 from wpk.engine.collection import Collection, other_number
 from wpk.engine.crossing_memory import Array
@@ -46,12 +46,14 @@ class _Memory:
         places: What the body is given beside the states.
         results: What it gives beside them.
         collections: Where parts of results go.
+        bodies: The body of even turns and that of odd ones, between which states change places.
     """
 
     states: Sequence[tuple[int, int]]
     places: Mapping[str, int]
     results: Mapping[str, int]
     collections: Sequence[Collection]
+    bodies: Sequence[BoundBody]
 
 
 class TurnsRun:
@@ -134,7 +136,15 @@ class TurnsRun:
         if ports.held is not None:
             results[ports.held] = self._own(ports.held)
             self._device.write(places[ports.given[1]], np.ones(1, np.uint8))
-        return _Memory(states, places, results, self._collections(outputs, count, dims))
+        bodies = [
+            self._call.bound(
+                places | {n: pair[now] for n, pair in zip(ports.states, states, strict=True)},
+                results
+                | {n: pair[1 - now] for n, pair in zip(ports.next_states, states, strict=True)},
+            )
+            for now in (0, 1)
+        ]
+        return _Memory(states, places, results, self._collections(outputs, count, dims), bodies)
 
     def _take(self, turn: int, memory: _Memory, inputs: Sequence[int], count: int | None) -> None:
         """Start one turn, between the copies of its parts."""
@@ -143,10 +153,7 @@ class TurnsRun:
             self._number(turn, memory.places[ports.given[0]])
         for each, name in zip(turns.sliced, ports.parts, strict=True):
             self._cut(each, inputs, memory.places[name], sizes[name], turn, count)
-        now, then = turn % 2, 1 - turn % 2
-        before = {n: pair[now] for n, pair in zip(ports.states, memory.states, strict=True)}
-        after = {n: pair[then] for n, pair in zip(ports.next_states, memory.states, strict=True)}
-        self._call.run({**memory.places, **before}, {**memory.results, **after})
+        memory.bodies[turn % 2].start()
         for collection in memory.collections:
             at, name = collection.place(turn), collection.name
             copy_within(self._device, memory.results[name], at, sizes[name])
