@@ -115,7 +115,7 @@ def test_onnxruntime_reads_what_has_no_place_in_memory(tmp_path: Path) -> None:
     model, bundle = planned(text, tmp_path)
     makers = [s.candidate.maker.name for s in bundle.plan.steps if s.fallback is not None]
     assert makers == [CONTROL.maker.name, RUNTIME]
-    with wpk.load(tmp_path / "m.plan", device="cpu") as engine:
+    with Engine(bundle, Streams()) as engine:
         inputs = ways(5, 25.0)
         np.testing.assert_allclose(
             engine.run(inputs)["e"], right(model, inputs)["e"], rtol=1e-5, atol=1e-5
@@ -143,15 +143,12 @@ def test_a_condition_that_may_end_it_leaves_the_number_of_turns_open(tmp_path: P
 def test_other_turns_than_an_output_has_places_for_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned(COUNTED, tmp_path)
-    x = np.ones((2, 5), np.float32)
-    for turns in (8, 10):
-        monkeypatch.setattr(turns_run, "count_of", lambda *_, turns=turns: turns)
-        with (
-            wpk.load(tmp_path / "m.plan", device="cpu") as engine,
-            pytest.raises(LaunchError, match="its outputs have a place for each of 9"),
-        ):
-            engine.run({"x": x})
+    _, bundle = planned(COUNTED, tmp_path)
+    with Engine(bundle, Streams()) as engine:
+        for turns in (8, 10):
+            monkeypatch.setattr(turns_run, "count_of", lambda *_, turns=turns: turns)
+            with pytest.raises(LaunchError, match="its outputs have a place for each of 9"):
+                engine.run({"x": np.ones((2, 5), np.float32)})
 
 
 def test_bodies_have_the_sizes_of_the_model_around_them(tmp_path: Path) -> None:
@@ -161,7 +158,7 @@ def test_bodies_have_the_sizes_of_the_model_around_them(tmp_path: Path) -> None:
     assert (body.plan.free, body.plan.limits) == ({"n": 4}, {"n": (2, 9)})
     found = wpk.verify(tmp_path / "m.plan", model, device="cpu", check="quick")
     assert any("body 1 of" in check.name for check in found.checks.whole)
-    with wpk.load(tmp_path / "m.plan", device="cpu") as engine:
+    with Engine(bundle, Streams()) as engine:
         for n in (2, 9, 5):
             inputs = drawn(engine.plan, n, {"m": 3, "n": n})
             np.testing.assert_allclose(

@@ -7,9 +7,11 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from support.devices.stream_device import Streams
 from support.networks.scripted_models import TEXTS, WAYS, drawn_way, scripted_model
 
 import wpk
+from wpk.engine import Engine
 from wpk.engine.body_call import BodyCall, BoundBody
 from wpk.errors import VerificationError
 from wpk.plan import PlanBundle
@@ -36,14 +38,14 @@ def planned(plans: dict[str, Any], name: str) -> tuple[Path, Path, PlanBundle]:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_length_is_right(plans: dict[str, Any], name: str) -> None:
-    model, path, bundle = planned(plans, name)
+    model, _, bundle = planned(plans, name)
     makers = [s.candidate.maker.name for s in bundle.plan.steps if s.fallback is not None]
     assert set(makers) == {CONTROL.maker.name}
     assert not [s for body in bundle.bodies.values() for s in body.plan.steps if s.fallback]
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     names = [each.name for each in session.get_outputs()]
     lengths = []
-    with wpk.load(path, device="cpu") as engine:
+    with Engine(bundle, Streams()) as engine:
         for seed, size in WAYS[name]:
             inputs = drawn_way(name, seed, size)
             given = engine.run(inputs)
