@@ -6,9 +6,9 @@ from math import prod
 from typing import Protocol
 
 from wpk.dims import evaluate
-from wpk.engine.cells import copy_within
+from wpk.engine.cells import Copier
 from wpk.engine.port_memory import replaceable
-from wpk.execution import Device, Replay
+from wpk.execution import Replay
 from wpk.plan import Plan, Port
 
 _ALIGNMENT = 16
@@ -45,13 +45,13 @@ class BoundBody:
     """A body's engine at the addresses of its ports, to be started again and again.
 
     Attributes:
-        device: Where it runs.
+        copy: Copies within the device's memory.
         replay: Its work.
         before: Copies of inputs that cannot lie where they are.
         after: Copies of outputs likewise.
     """
 
-    device: Device
+    copy: Copier
     replay: Replay
     before: tuple[Copy, ...]
     after: tuple[Copy, ...]
@@ -62,11 +62,11 @@ class BoundBody:
         Raises:
             LaunchError: It cannot be started, or failed.
         """
-        for copy in self.before:
-            copy_within(self.device, *copy)
+        for each in self.before:
+            self.copy(*each)
         self.replay.replay()
-        for copy in self.after:
-            copy_within(self.device, *copy)
+        for each in self.after:
+            self.copy(*each)
 
 
 class BodyCall:
@@ -77,10 +77,10 @@ class BodyCall:
         sizes: Bytes of all its ports, by name.
     """
 
-    def __init__(self, engine: BodyEngine, device: Device, dims: Mapping[str, int]) -> None:
-        """Take what is executed, and the sizes of the free dimensions of the plan around it."""
+    def __init__(self, engine: BodyEngine, copy: Copier, dims: Mapping[str, int]) -> None:
+        """Take what is executed, what copies, and the sizes of the free dimensions of the plan around it."""
         plan = engine.plan
-        self._engine, self._device = engine, device
+        self._engine, self._copy = engine, copy
         self._dims = {name: dims[name] for name in plan.free}
         self._direct = replaceable(plan, self._dims)
         ports = (*plan.inputs, *plan.outputs)
@@ -108,7 +108,7 @@ class BodyCall:
             for port in plan.outputs
             if port.name not in external
         )
-        return BoundBody(self._device, binding.replay, tuple(before), tuple(after))
+        return BoundBody(self._copy, binding.replay, tuple(before), tuple(after))
 
     def _shape(self, port: Port) -> tuple[int, ...]:
         return tuple(evaluate(size, self._dims) for size in port.shape)

@@ -1,15 +1,25 @@
 """Memory of a step's own on a device, piece by piece."""
 
+from collections.abc import Callable
+
 from wpk.device import StreamDevice
 from wpk.execution import Device
 
+Copier = Callable[[int, int, int], None]
+"""Copies from an address to another, so many bytes; there is at least one."""
+
 
 class Cells:
-    """Pieces of device memory by name, allocated when they are first asked for."""
+    """Pieces of device memory by name, allocated when they are first asked for.
+
+    Attributes:
+        copy: Copies within the device's memory.
+    """
 
     def __init__(self, device: Device) -> None:
         """Begin with none."""
         self._device = device
+        self.copy = copier_of(device)
         self._places: dict[str, tuple[int, int]] = {}
 
     @property
@@ -40,8 +50,9 @@ class Cells:
         if place and held >= size:
             return place
         larger = self._device.allocate(max(size, 1))
+        if kept:
+            self.copy(place, larger, kept)
         if place:
-            copy_within(self._device, place, larger, kept)
             self._device.free(place)
         self._places[name] = larger, size
         return larger
@@ -52,11 +63,15 @@ class Cells:
             self._device.free(self._places.popitem()[1][0])
 
 
-def copy_within(device: Device, source: int, target: int, size: int) -> None:
-    """Copy bytes from one place of a device's memory to another, in the order of its own stream."""
-    if not size:
-        return
-    if isinstance(device, StreamDevice):
-        device.copy_on(device.stream, source, target, size)
-    else:
-        device.write(target, device.read(source, size))
+def copier_of(device: Device) -> Copier:
+    """What copies within a device's memory, in the order of its own stream."""
+    if not isinstance(device, StreamDevice):
+        return lambda source, target, size: device.write(target, device.read(source, size))
+    streams: StreamDevice = (
+        device  # asked once: to compare with a protocol takes longer than to copy
+    )
+
+    def on_the_stream(source: int, target: int, size: int) -> None:
+        streams.copy_on(streams.stream, source, target, size)
+
+    return on_the_stream

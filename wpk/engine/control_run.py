@@ -80,7 +80,7 @@ class ControlRun:
     def _calls_at(self, dims: Mapping[str, int]) -> Sequence[BodyCall]:
         """The bodies at these sizes; those of the last execution where the sizes are the same."""
         if self._calls is None or self._calls[0] != dims:
-            made = [BodyCall(each, self._device, dims) for each in self._bodies]
+            made = [BodyCall(each, self._cells.copy, dims) for each in self._bodies]
             self._calls = dict(dims), made
         return self._calls[1]
 

@@ -14,7 +14,7 @@ from wpk.control_flow import Sliced, Source, Turns
 from wpk.dims import evaluate
 from wpk.dtypes import DType
 from wpk.engine.body_call import BodyCall, BoundBody
-from wpk.engine.cells import Cells, copy_within
+from wpk.engine.cells import Cells
 from wpk.engine.collection import Collection, other_number
 from wpk.engine.crossing_memory import Array
 from wpk.engine.deciding import condition_of, count_of
@@ -111,7 +111,7 @@ class TurnsRun:
         for at, which in zip(outputs, turns.results, strict=False):
             if which < len(memory.states):
                 size = self._call.sizes[self._ports.states[which]]
-                copy_within(self._device, memory.states[which][turn % 2], at, size)
+                self._cells.copy(memory.states[which][turn % 2], at, size)
         return turn, self._collected(memory.collections, types, turn)
 
     def _prepared(
@@ -156,7 +156,7 @@ class TurnsRun:
         memory.bodies[turn % 2].start()
         for collection in memory.collections:
             at, name = collection.place(turn), collection.name
-            copy_within(self._device, memory.results[name], at, sizes[name])
+            self._cells.copy(memory.results[name], at, sizes[name])
 
     def _collections(
         self, outputs: Sequence[int], count: int | None, dims: Mapping[str, int]
@@ -204,7 +204,7 @@ class TurnsRun:
         if turn % _NUMBERS == 0:
             numbers = np.arange(turn, turn + _NUMBERS, dtype=np.int64)
             self._device.write(place, numbers.view(np.uint8))
-        copy_within(self._device, place + 8 * (turn % _NUMBERS), target, 8)
+        self._cells.copy(place + 8 * (turn % _NUMBERS), target, 8)
 
     def _cut(
         self,
@@ -224,7 +224,7 @@ class TurnsRun:
     ) -> None:
         """Copy a part of an input, or of a constant, to a place."""
         if isinstance(source, int):
-            copy_within(self._device, inputs[source] + at, target, size)
+            self._cells.copy(inputs[source] + at, target, size)
         else:
             self._device.write(target, _flat(source)[at : at + size])
 
