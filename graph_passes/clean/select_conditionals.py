@@ -5,7 +5,7 @@
 
 So torch writes ``and`` and ``or`` of a scripted function. The branches are a few element-wise nodes on a few
 elements, which cost less than to wait for the condition. Nothing in them can fail: no index that is
-computed, no division of integers.
+computed, no division of integers, no shape that only a run decides.
 """
 
 from math import prod
@@ -37,7 +37,7 @@ _TYPES = ("bool", "float32", "float64", "int32", "int64", "uint8")
 _CANNOT_FAIL = (
     *("Abs", "Add", "And", "Cast", "Equal", "Exp", "Greater", "GreaterOrEqual", "Identity"),
     *("Less", "LessOrEqual", "Max", "Min", "Mul", "Neg", "Not", "Or", "Relu", "Sigmoid", "Sub"),
-    *("Squeeze", "Tanh", "Unsqueeze", "Where", "Xor"),
+    *("Tanh", "Unsqueeze", "Where", "Xor"),
 )
 
 _BRANCHES = ("then_branch", "else_branch")
@@ -97,8 +97,12 @@ class SelectConditionals(Rule[gs.Node]):
 def _is_small(branch: gs.Graph) -> bool:
     """Whether a branch has few nodes, none of which can fail."""
     nodes = [each for each in branch.nodes if each.op != "Constant"]
-    return len(nodes) <= MAX_NODES and all(
-        is_op(each, *_CANNOT_FAIL) or _takes_known(each) for each in nodes
+    made = {id(tensor) for each in branch.nodes for tensor in each.outputs}
+    read = [tensor for each in nodes for tensor in each.inputs if id(tensor) not in made]
+    return (
+        len(nodes) <= MAX_NODES
+        and all(static_shape(tensor) is not None for tensor in (*read, *branch.outputs))
+        and all(is_op(each, *_CANNOT_FAIL) or _takes_known(each) for each in nodes)
     )
 
 
