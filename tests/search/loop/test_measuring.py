@@ -37,7 +37,9 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Callable[[GpuFacts | None], None]:
 
 def test_auto_measures_where_the_target_is_here(here: Callable[..., None]) -> None:
     here(H200)
-    tuning = plan_tuning(find_target("h200"), SearchOptions("auto", 2, "30m", 7), STORE)
+    tuning = plan_tuning(
+        find_target("h200"), SearchOptions("auto", effort=2, budget="30m", seed=7), STORE
+    )
     assert tuning is not None
     assert (tuning.searcher, tuning.effort, tuning.seed) == ("auto", EFFORTS[2], 7)
     assert tuning.budget == Budget(seconds=1800.0)
@@ -46,7 +48,9 @@ def test_auto_measures_where_the_target_is_here(here: Callable[..., None]) -> No
 def test_a_budget_replaces_the_time_of_the_effort(here: Callable[..., None]) -> None:
     here(H200)
     for budget, expected in ((None, Budget(seconds=300.0)), ("5 trials", Budget(trials=5))):
-        tuning = plan_tuning(find_target("h200"), SearchOptions("auto", 1, budget), STORE)
+        tuning = plan_tuning(
+            find_target("h200"), SearchOptions("auto", effort=1, budget=budget), STORE
+        )
         assert tuning is not None
         assert tuning.budget == expected
 
@@ -54,17 +58,31 @@ def test_a_budget_replaces_the_time_of_the_effort(here: Callable[..., None]) -> 
 @pytest.mark.parametrize("target", ["h100", "a100"])
 def test_auto_does_not_measure_for_another_gpu(here: Callable[..., None], target: str) -> None:
     here(H200)
-    assert plan_tuning(find_target(target), SearchOptions("auto", 1, None, 0), STORE) is None
+    assert (
+        plan_tuning(
+            find_target(target), SearchOptions("auto", effort=1, budget=None, seed=0), STORE
+        )
+        is None
+    )
 
 
 def test_a_searcher_by_name_needs_the_gpu(here: Callable[..., None]) -> None:
     here(H200)
     with pytest.raises(EngineError, match=r"is NVIDIA H200 .* and the plan is for a100"):
-        plan_tuning(find_target("a100"), SearchOptions("genetic", 1, None, 0), STORE)
+        plan_tuning(
+            find_target("a100"), SearchOptions("genetic", effort=1, budget=None, seed=0), STORE
+        )
     here(None)
     with pytest.raises(EngineError, match="there is none"):
-        plan_tuning(find_target("h200"), SearchOptions("genetic", 1, None, 0), STORE)
-    assert plan_tuning(find_target("h200"), SearchOptions("auto", 1, None, 0), STORE) is None
+        plan_tuning(
+            find_target("h200"), SearchOptions("genetic", effort=1, budget=None, seed=0), STORE
+        )
+    assert (
+        plan_tuning(
+            find_target("h200"), SearchOptions("auto", effort=1, budget=None, seed=0), STORE
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +98,7 @@ def test_refuses_what_it_cannot_understand(
 ) -> None:
     here(H200)
     with pytest.raises(WpkError, match=what):
-        plan_tuning(find_target("h200"), SearchOptions(search, effort, budget), STORE)
+        plan_tuning(find_target("h200"), SearchOptions(search, effort=effort, budget=budget), STORE)
 
 
 def test_the_target_here_is_the_one_of_that_name(here: Callable[..., None]) -> None:
@@ -100,6 +118,6 @@ def test_a_gpu_that_is_not_what_the_table_says_is_named(
     for facts, said in [(H200, []), (replace(H200, l2_bytes=30 << 20), ["31457280 bytes of L2"])]:
         caplog.clear()
         here(facts)
-        plan_tuning(target, SearchOptions("auto", 1, None, 0), STORE)
+        plan_tuning(target, SearchOptions("auto", effort=1, budget=None, seed=0), STORE)
         assert len(caplog.messages) == len(said)
         assert all(words in caplog.text for words in said)
