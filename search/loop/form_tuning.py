@@ -17,7 +17,7 @@ from wpk.search.loop.model_tuning import ModelTuning
 from wpk.search.loop.task import Task, make_tasks
 from wpk.search.models import Compiler, StaticChoices, choose_among
 from wpk.search.searchers import find_searcher
-from wpk.trial_bench import FormCases, Offers
+from wpk.trial_bench import FormCases, Offers, fitting
 
 FORM_SHARE = 0.3
 """The part of the budget that other forms may have, where the models find any that is worth measuring."""
@@ -88,7 +88,7 @@ class FormTuning:
         has = {problem: lowered[changed] for problem, changed in forms.items()}
         plan, seed = self.how.plan, self.how.tuning.seed
         first, second = (FormCases(e, has, plan, seed + n) for n, e in enumerate(self.how.cases))
-        static = self._chosen(list(forms))
+        static = self._chosen(fitting({p: each.program for p, each in has.items()}))
         has = {problem: has[problem] for problem in static.kernels}
         with Offers(self.how.equipment.lease, has) as offers:
             how = replace(self.how, equipment=replace(self.how.equipment, offers=offers))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from wpk.assembly import PackedConstants, Setting
+from wpk.errors import EngineError
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.confirmation import Confirmed, EngineForm, OnRivals, confirmed
@@ -13,6 +15,8 @@ from wpk.search.loop.form_contest import FOUND, FormContest, FormsFound, recorde
 from wpk.search.loop.form_tuning import parted, room
 from wpk.search.loop.model_tuning import ModelTuning, tune_model
 from wpk.search.models import Compiler, StaticChoices
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,8 @@ def measured_model(
         on_rivals: Told of the engines that were compared, by name.
 
     Raises:
-        WpkError: Measuring fails; see `tune_model` and `confirmed`.
+        WpkError: Measuring fails; see `tune_model` and `confirmed`. Where engines of all forms do not fit into
+            the GPU's memory together, those of the usual one are compared, and a warning says so.
     """
     found, tuned = _tuned(lowered, static, how, workshop, contest)
     models = {"": lowered}
@@ -69,7 +74,13 @@ def measured_model(
         models[name] = other
         forms.append(_form(name, models[name], tuned, workshop, compared=name != FOUND))
     gpu = how.equipment.lease.process()
-    best = confirmed(forms, static_choices(static), gpu, how.tell, on_rivals)
+    try:
+        best = confirmed(forms, static_choices(static), gpu, how.tell, on_rivals)
+    except EngineError as error:
+        if len(forms) == 1:
+            raise
+        _log.warning("only engines of the usual form are compared: %s", error.what)
+        best = confirmed(forms[:1], static_choices(static), gpu, how.tell, on_rivals)
     chosen = models[best.form.name]
     if found is not None:
         search = recorded(found.partitioning, chosen.source.changed, measured=True)

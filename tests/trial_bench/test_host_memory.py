@@ -76,3 +76,16 @@ def test_a_model_that_does_not_fit_is_refused(
     with pytest.raises(EngineError, match=r"take 0\.0 GiB of .* and 0\.0 GiB are free") as error:
         host_memory.require_memory(lowered.program)
     assert "--shapes" in error.value.fix
+
+
+def test_of_other_problems_only_those_whose_references_fit_are_measured(
+    lowered: LoweredModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has = dict.fromkeys(lowered.program.problems, lowered.program)
+    first, *_, last = has
+    product, pooled = (2 * 16 * 4 * 8 * size for size in (20 * 20, 10 * 10))
+    for free, expected in ((product + pooled, [first, last]), (pooled, [last]), (0, [])):
+        monkeypatch.setattr(host_memory, "free_bytes", lambda free=free: free)
+        assert host_memory.fitting(has) == expected
+    monkeypatch.setattr(host_memory, "free_bytes", lambda: None)  # it cannot be told
+    assert host_memory.fitting(has) == list(has)

@@ -1,10 +1,12 @@
 """The references of a model must fit into this machine's memory: beyond it a process is ended without a word."""
 
+from collections.abc import Mapping
 from math import prod
 
 from wpk.emulator import free_bytes
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
+from wpk.problems import Problem
 from wpk.trial_bench.cases import first_operators
 
 SEEDS = 2
@@ -38,6 +40,23 @@ def reference_bytes(program: Program) -> int:
     given = [name for operator in first for name in operator.outputs]
     tensors = sum(prod(v.shape) * v.dtype.bytes for v in program.values.values())
     return tensors + sum(prod(program.values[n].shape) for n in given) * _ELEMENT_BYTES
+
+
+def fitting(has: Mapping[Problem, Program]) -> list[Problem]:
+    """Return the problems, in their order, whose references fit into this machine's memory together.
+
+    Args:
+        has: Problems, each with a program that has an operator of it.
+    """
+    fits, left = list[Problem](), free_bytes()
+    for problem, program in has.items():
+        operator = first_operators(program)[problem]
+        elements = sum(prod(program.values[name].shape) for name in operator.outputs)
+        needed = SEEDS * elements * _ELEMENT_BYTES
+        if left is None or needed <= left:
+            fits.append(problem)
+            left = None if left is None else left - needed
+    return fits
 
 
 def _gib(size: int) -> str:

@@ -1,0 +1,60 @@
+"""Where engines of all forms do not fit into the GPU together, those of the usual form are compared."""
+
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from wpk.errors import EngineError
+from wpk.plan import EngineVariant
+from wpk.search.loop.confirmation import fastest_engine
+
+MODULE = import_module("wpk.search.loop.measured_model")  # the door has a function of this name
+
+
+@pytest.mark.parametrize("others", [{}, {"found": "other"}])
+def test_what_does_not_fit_is_told_and_the_usual_form_is_compared(
+    others: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[list[str]] = []
+
+    def confirmed(forms: list[Any], *_given: Any) -> Any:
+        asked.append([form.name for form in forms])
+        if len(asked) == 1:
+            raise EngineError("there is no memory for all", fix="")
+        return SimpleNamespace(form=forms[0])
+
+    found = SimpleNamespace(models=others) if others else None
+    monkeypatch.setattr(MODULE, "confirmed", confirmed)
+    monkeypatch.setattr(MODULE, "_tuned", lambda *_given: (found, None))
+    monkeypatch.setattr(MODULE, "static_choices", lambda static: static)
+    form = lambda name, *_given, **_named: SimpleNamespace(name=name)  # noqa: E731
+    monkeypatch.setattr(MODULE, "_form", form)
+    monkeypatch.setattr(MODULE, "recorded", lambda *_given, **_named: None)
+    monkeypatch.setattr(MODULE, "replace", lambda best, **_changes: best)
+    lease = SimpleNamespace(process=lambda: None)
+    how: Any = SimpleNamespace(equipment=SimpleNamespace(lease=lease), tell=None)
+    lowered: Any = SimpleNamespace(source=SimpleNamespace(changed=frozenset()))
+    given: Any = (lowered, None, how, None, None, None)
+    if not others:
+        with pytest.raises(EngineError):
+            MODULE.measured_model(*given)
+        return
+    found.partitioning = None  # type: ignore[union-attr]
+    best = SimpleNamespace(form=SimpleNamespace(name=""), book=None)
+    monkeypatch.setattr(MODULE, "replace", lambda *_given, **_named: best)
+    assert MODULE.measured_model(*given).lowered is lowered
+    assert asked == [["", "found"], [""]]
+    assert "there is no memory for all" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("found", "chosen"), [(99.0, "mixed"), (99.9, "mixed"), (90.0, "found"), (110.0, "mixed")]
+)
+def test_another_form_must_be_faster_beyond_the_noise(found: float, chosen: str) -> None:
+    variants = [
+        EngineVariant(name, median, 0.99 * median, 1.01 * median, 0, 1)
+        for name, median in (("models", 105.0), ("mixed", 100.0), ("found", found))
+    ]
+    assert fastest_engine(variants, ["models", "mixed"]) == chosen
