@@ -23,9 +23,9 @@ def test_what_does_not_fit_is_told_and_the_usual_form_is_compared(
         asked.append([form.name for form in forms])
         if len(asked) == 1:
             raise EngineError("there is no memory for all", fix="")
-        return SimpleNamespace(form=forms[0])
+        return SimpleNamespace(form=forms[0], book=None)
 
-    found = SimpleNamespace(models=others) if others else None
+    found = SimpleNamespace(models=others, partitioning=None) if others else None
     monkeypatch.setattr(MODULE, "confirmed", confirmed)
     monkeypatch.setattr(MODULE, "_tuned", lambda *_given: (found, None))
     monkeypatch.setattr(MODULE, "static_choices", lambda static: static)
@@ -41,9 +41,6 @@ def test_what_does_not_fit_is_told_and_the_usual_form_is_compared(
         with pytest.raises(EngineError):
             MODULE.measured_model(*given)
         return
-    found.partitioning = None  # type: ignore[union-attr]
-    best = SimpleNamespace(form=SimpleNamespace(name=""), book=None)
-    monkeypatch.setattr(MODULE, "replace", lambda *_given, **_named: best)
     assert MODULE.measured_model(*given).lowered is lowered
     assert asked == [["", "found"], [""]]
     assert "there is no memory for all" in caplog.text
