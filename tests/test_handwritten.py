@@ -32,6 +32,7 @@ SAMPLE = {
     "embedding": "bf16",
     "rows": "fp32",
     "ranking": "bf16",
+    "regions": "fp16",
     "recurrent": "fp16",
     "transposed_output": "fp16",
     "vision_transformer": "fp16",

@@ -217,6 +217,18 @@ def _recurrent(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(y, (steps, 1, n, hidden))
 
 
+def _regions(sketch: Sketch, name: str, size: Shape) -> None:
+    """Windows of seven by seven over a map of a pyramid; ``size`` is regions, channels and width."""
+    n, c, width = size
+    rois = np.random.default_rng(0).uniform(0.0, 0.6 * width, (n, 4)).astype(np.float32)
+    rois[:, 2:] = rois[:, :2] + 14.0  # two samples along each side of a window
+    images = sketch.constant(f"{name}.images", np.zeros(n, np.int64))
+    x = sketch.channels_last(name, (1, c, width, width))
+    inputs = [x, sketch.constant(f"{name}.rois", rois), images]
+    y = sketch.node("RoiAlign", name, inputs, output_height=7, output_width=7)
+    sketch.pooled(name, y, (n, c))
+
+
 _CONVOLUTIONS = (_convolution, ((1, 512, 7), (8, 256, 14), (16, 256, 56)))
 _PRODUCTS = (_product, ((128, 768, 768), (1024, 1024, 1024), (4096, 2048, 2048)))
 _ATTENTIONS = (_attention, ((1, 128, 12, 64), (8, 128, 12, 64), (8, 512, 12, 64)))
@@ -255,6 +267,7 @@ STUDIES: Mapping[str, Study] = {
         ("conv_simt",),
     ),
     "pooling": Study(Precision.FP16, _maximum_pool, ((1, 64, 112), (8, 64, 112), (64, 64, 112))),
+    "roi_align": Study(Precision.FP16, _regions, ((16, 64, 56), (300, 256, 56), (1000, 256, 112))),
     "recurrence_mma": Study(Precision.FP16, *_RECURRENCES, ("recurrence_simt",)),
     "recurrence_simt": Study(Precision.FP32, *_RECURRENCES),
     "reduction": Study(Precision.FP32, _mean, _MATRICES),

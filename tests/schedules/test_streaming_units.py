@@ -31,6 +31,8 @@ from wpk.problems import (
     PrefixScan,
     Reduction,
     Resize,
+    RoiAlign,
+    RoiMode,
     RowPlacing,
     ScanKind,
     Tensor,
@@ -63,6 +65,11 @@ PROBLEMS: dict[str, Any] = {
     "pooling": Pooling(
         *(PoolKind.AVERAGE, BATCH, 64, 28, 28, 14, 14, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
         *(False, image(HALF, 64, 28, 28), image(HALF, 64, 14, 14), BIAS),
+    ),
+    "roi_align": RoiAlign(
+        *(RoiMode.AVERAGE, True, 1, 0.25, Extent(100, "n"), 2, 64, 50, 68, 7, 7),
+        *(image(HALF, 64, 50, 68), Tensor(SINGLE, (4, 1))),
+        *(Tensor(DType.INT64, (1,), alignment=8), image(HALF, 64, 7, 7), BIAS),
     ),
     "reduction": Reduction(
         *(ReduceKind.MEAN, BATCH, (8, 512), (7, 7), Operand(0)),

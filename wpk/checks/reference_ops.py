@@ -26,6 +26,7 @@ from wpk.checks.reference_quantisation import (
 )
 from wpk.checks.reference_recurrent import GRU, LSTM, RNN
 from wpk.checks.reference_resize import Resize
+from wpk.checks.reference_roi_align import RoiAlign
 from wpk.checks.reference_softmax import LogSoftmax, Softmax
 
 
@@ -107,6 +108,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     QuantizeLinear,
     RNN,
     Resize,
+    RoiAlign,
     Scan,
     ScatterElements,
     ScatterND,

@@ -79,6 +79,7 @@ class ErrorRule(Enum):
     FACTORS = auto()
     LOG_SUM = auto()
     RESAMPLED = auto()
+    REGIONS = auto()
     SOFTMAX = auto()
     LOG_SOFTMAX = auto()
     NORMALISED = auto()

@@ -26,6 +26,7 @@ from wpk.schedules.recurrence_mma import RecurrenceMmaTemplate
 from wpk.schedules.recurrence_simt import RecurrenceSimtTemplate
 from wpk.schedules.reduction import ReductionTemplate
 from wpk.schedules.resize import ResizeTemplate
+from wpk.schedules.roi_align import RoiAlignTemplate
 from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
@@ -45,6 +46,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     AttentionSimtTemplate(),
     DepthwiseTemplate(),
     PoolingTemplate(),
+    RoiAlignTemplate(),
     RecurrenceMmaTemplate(),
     RecurrenceSimtTemplate(),
     ReductionTemplate(),

@@ -28,7 +28,7 @@ SUMMING = (
     "LayerNormalization", "LogSoftmax", "LpNormalization", "MatMul",
     "MeanVarianceNormalization", "RMSNormalization", "ReduceL1", "ReduceL2", "ReduceLogSum",
     "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Resize",
-    "Softmax",
+    "RoiAlign", "Softmax",
 )  # fmt: skip
 """Sums: an error is relative to what is summed, not to the sum. Disturbing what goes in shows it."""
 

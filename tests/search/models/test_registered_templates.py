@@ -29,6 +29,8 @@ from wpk.problems import (
     PrefixScan,
     Problem,
     Reduction,
+    RoiAlign,
+    RoiMode,
     RowPlacing,
     ScanKind,
     Tensor,
@@ -185,6 +187,12 @@ PROBLEMS: dict[str, Problem] = {
 } | {
     "pooling": _pooling(1, 64, 112),
     "pooling_batch": _pooling(32, 64, 112),
+    "regions": RoiAlign(
+        *(RoiMode.AVERAGE, True, None, 0.25, Extent(100), 1, 64, 50, 68, 7, 7),
+        *(Tensor(DType.FP16, (64 * 3400, 1, 68 * 64, 64)), Tensor(DType.FP32, (4, 1))),
+        *(Tensor(DType.INT64, (1,), alignment=8), Tensor(DType.FP16, (64 * 49, 1, 7 * 64, 64))),
+        Epilogue(),
+    ),
     "layer_norm": _LAYER_NORM,
     "softmax": replace(_LAYER_NORM, kind=NormKind.SOFTMAX),
     "mean": _MEAN,

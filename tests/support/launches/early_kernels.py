@@ -29,6 +29,8 @@ from wpk.problems import (
     PrefixScan,
     Reduction,
     Resize,
+    RoiAlign,
+    RoiMode,
     RowPlacing,
     ScanKind,
     Tensor,
@@ -177,6 +179,11 @@ def _streaming() -> list[Case]:
         *(PoolKind.AVERAGE, N, 24, 12, 10, 6, 5, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
         *(False, x, y, BIAS),
     )
+    regions = RoiAlign(
+        *(RoiMode.AVERAGE, True, 2, 4.0, N, 50, 24, 12, 10, 6, 5),
+        *(replace(x, strides=(0, *x.strides[1:])), Tensor(SINGLE, (4, 1))),
+        *(Tensor(DType.INT64, (1,), alignment=8), y, BIAS),
+    )
     scaled = apply("Mul", Operand(0), apply("Sigmoid", Operand(0)))
     first = Tensor(SINGLE, (24 * 120, 120, 10, 1))
     pad = Pad(
@@ -193,6 +200,7 @@ def _streaming() -> list[Case]:
     )
     return [
         Case("pooling", pooling, vector, (large, (1, 24, 1, 1)), small),
+        Case("roi_align", regions, vector, ((1, 24, 12, 10), (3, 4), (3,), (1, 24, 1, 1)), small),
         Case("pad", pad, vector, (small,), (3, 24, 8, 7)),
         Case("resize", resize, vector, (small,), large),
         Case(
@@ -366,6 +374,8 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.data, problem.index]
         case IndexedWrite():
             return [problem.data, problem.index, problem.updates]
+        case RoiAlign():
+            return [problem.x, problem.rois, problem.image, *tail]
         case Matmul():
             return [problem.a, problem.b, *tail]
         case Convolution():

@@ -173,6 +173,15 @@ agraph (float[N,6,20] x) => (float[N,6,20] y, int64[N,6] z) {
   s = Softmax(v)
   y = ScatterElements<axis=2>(x, i, s)
 }""",
+    "regions": """
+agraph (float[2,12,9,11] x, float[N,4] r, int64[N] i, float[16,12,3,3] w1, float[8,16,1,1] w2)
+  => (float[N,8,4,5] y) {
+  a = Conv<pads=[1,1,1,1]>(x, w1)
+  b = Relu(a)
+  c = RoiAlign<output_height=4, output_width=5, sampling_ratio=2, spatial_scale=4.0,
+    coordinate_transformation_mode="output_half_pixel">(b, r, i)
+  y = Conv(c, w2)
+}""",
     "recurrent": """
 agraph (float[N,7,40] x, float[1,128,40] w1, float[1,128,32] w2, float[1,256] wb) => (float[N,7,32] y) {
   axis = Constant<value_ints=[1]>()

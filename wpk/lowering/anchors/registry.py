@@ -11,6 +11,7 @@ from wpk.lowering.anchors.pooling import PoolingRule
 from wpk.lowering.anchors.prefix_scan import PrefixScanRule
 from wpk.lowering.anchors.reduction import OPERATORS as REDUCTIONS
 from wpk.lowering.anchors.reduction import ReductionRule
+from wpk.lowering.anchors.roi_align import RoiAlignRule
 from wpk.lowering.anchors.scatter import (
     OneHotRule,
     ScatterElementsRule,
@@ -23,6 +24,7 @@ RULES: dict[str, AnchorRule] = {
     **dict.fromkeys(("Conv", "ConvTranspose"), ConvolutionRule()),
     **dict.fromkeys(("MatMul", "Gemm"), MatmulRule()),
     **dict.fromkeys(("MaxPool", "AveragePool"), PoolingRule()),
+    "RoiAlign": RoiAlignRule(),
     **dict.fromkeys(REDUCTIONS, ReductionRule()),
     **dict.fromkeys(NORMALISATIONS, NormalisationRule()),
     "Gather": GatherRule(),

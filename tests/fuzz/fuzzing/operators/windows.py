@@ -159,6 +159,29 @@ def blocks(builder: Builder) -> None:
         builder.add("SpaceToDepth", [x], blocksize=size, mode=mode)
 
 
+@move("RoiAlign", weight=0.7)
+def regions(builder: Builder) -> None:
+    """Of a fixed number of images; constant, as many as there are or a few."""
+    x = maps(builder, 4)
+    if x.is_free or x.dtype != np.float32 or builder.opset >= 22:  # ONNX Runtime has none there
+        raise Rejected("no regions of these")
+    images, draw = int(x.arrays[0].shape[0]), builder.random
+    count = draw.choice((1, 2, 5))
+    corners = builder.rng().uniform(-2, 9, (count, 4)).astype(np.float32)
+    attributes: dict[str, Any] = {
+        "output_height": maybe(builder, draw.choice((1, 2, 3))),
+        "output_width": maybe(builder, draw.choice((1, 4))),
+        "sampling_ratio": maybe(builder, draw.choice((0, 1, 2))),
+        "spatial_scale": maybe(builder, draw.choice((0.5, 0.3, 2.0)), 0.3),
+        "mode": maybe(builder, draw.choice(("avg", "max"))),
+    }
+    if builder.opset >= 16:
+        coordinates = draw.choice(("half_pixel", "output_half_pixel"))
+        attributes["coordinate_transformation_mode"] = maybe(builder, coordinates)
+    places = builder.ints(builder.rng().integers(0, images, count))
+    builder.add("RoiAlign", [x, builder.constant(corners), places], **attributes)
+
+
 @move("Resize", weight=2.5)
 def resize(builder: Builder) -> None:
     """Every mode, by scales and by sizes."""
