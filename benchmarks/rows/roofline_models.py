@@ -167,6 +167,16 @@ def _scatter(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("ScatterND", name, [x, index, updates]), size)
 
 
+def _rewritten(sketch: Sketch, name: str, size: Shape) -> None:
+    """A quarter of each row's elements written anew, as a pool's places are."""
+    part = (size[0], size[1] // 4)
+    x = sketch.input(f"{name}.given", size)
+    index = sketch.input(f"{name}.places", part, TensorProto.INT64)
+    updates = sketch.input(f"{name}.updates", part)
+    y = sketch.node("ScatterElements", name, [x, index, updates], axis=1)
+    sketch.output(y, size)
+
+
 def _largest(sketch: Sketch, name: str, size: Shape) -> None:
     """Where the largest element of each row is."""
     x = sketch.input(f"{name}.given", size)
@@ -276,7 +286,8 @@ STUDIES: Mapping[str, Study] = {
     "elementwise_tiled": Study(Precision.FP32, _crossed, _MATRICES, ("elementwise",)),
     "gather": Study(Precision.FP32, _gather, _TABLES),
     "indexed_read": Study(Precision.FP32, _gather_elements, _TABLES),
-    "indexed_write": Study(Precision.FP32, _scatter, _MATRICES),
+    "indexed_write": Study(Precision.FP32, _scatter, _MATRICES, ("latest_write",)),
+    "latest_write": Study(Precision.FP32, _rewritten, _MATRICES, ("indexed_write",)),
     "prefix_scan": Study(Precision.FP32, _running_sums, _MATRICES),
     "arg_reduction": Study(Precision.FP32, _largest, _MATRICES, ("top_by_rank", "top_by_sorting")),
     "top_by_rank": Study(Precision.FP32, _top, _SHORT_ROWS, ("top_by_sorting",)),

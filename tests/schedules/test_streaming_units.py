@@ -102,6 +102,11 @@ PROBLEMS: dict[str, Any] = {
         *(Tensor(HALF, (12 * 16 * 64, 16 * 64, 64, 1)),),
         *(Tensor(HALF, (12 * 512 * 64, 512 * 64, 64, 1)),),
     ),
+    "latest_write": IndexedWrite(
+        *(WriteKind.NONE, BATCH, (8, 64), (3136,), 784, 1, False, Advance.NONE),
+        *(Tensor(HALF, (0, 0, 0, 0)), Tensor(DType.INT64, (64 * 784, 784, 1, 1, 0), alignment=8)),
+        *(Tensor(HALF, (64 * 784, 784, 1, 1)), Tensor(HALF, (64 * 3136, 3136, 1, 1))),
+    ),
     "placed_rows": PlacedRows(
         *(RowPlacing.FIRST, BATCH, Extent(128, "s"), 768),
         *(Tensor(HALF, (768, 1)), Tensor(HALF, (768, 1))),

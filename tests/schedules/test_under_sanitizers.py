@@ -86,6 +86,7 @@ CASES = (
     Case("gather", PICKED, "w"),
     Case("indexed_read", PICKED_EACH),
     Case("indexed_write", WRITTEN),
+    Case("latest_write", WRITTEN),
     Case("prefix_scan", SUMS),
     Case("arg_reduction", FIRST_OF_ROWS),
     Case("top_by_rank", RANKED),

@@ -56,7 +56,7 @@ def bound_error(call: Call) -> Floats | None:
     return error if error is not None and bool(np.any(error)) else None
 
 
-_KNOWN = ("Split", "Dropout", "TopK", "LSTM", "GRU", "RNN", "DynamicQuantizeLinear")
+_KNOWN = ("Split", "Dropout", "TopK", "MaxPool", "LSTM", "GRU", "RNN", "DynamicQuantizeLinear")
 """Operators whose rules know all of their outputs."""
 
 

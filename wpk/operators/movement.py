@@ -24,6 +24,8 @@ ROWS = (
     Row("GatherND", _MOVEMENT, None, ErrorRule.GATHERED, _NONE, _FIRST),
     Row("Identity", _MOVEMENT, first, ErrorRule.DATA, _NONE, _FIRST, Integers.STAY),
     Row("Pad", _MOVEMENT, None, ErrorRule.PADDED, _NONE),
+    Row("MaxUnpool", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE, _FIRST, parameters=1),
+    Row("ReverseSequence", _MOVEMENT, None, ErrorRule.DATA, _NONE, _FIRST, parameters=1),
     Row("TensorScatter", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE),
     Row("OneHot", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE),
     Row("ScatterElements", _MOVEMENT, None, ErrorRule.WRITTEN, Roundoff.TERMS),

@@ -17,6 +17,7 @@ from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
 from wpk.schedules.indexed_read import IndexedReadTemplate
 from wpk.schedules.indexed_write import IndexedWriteTemplate
+from wpk.schedules.latest_write import LatestWriteTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.placed_rows import PlacedRowsTemplate
@@ -56,6 +57,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     GatherTemplate(),
     IndexedReadTemplate(),
     IndexedWriteTemplate(),
+    LatestWriteTemplate(),
     PadTemplate(),
     PlacedRowsTemplate(),
     ResizeTemplate(),

@@ -145,6 +145,7 @@ def _by_indices() -> list[Case]:
         *(Tensor(DType.INT64, (21, 21, 1, 0, 0), alignment=8),),
         *(Tensor(HALF, (21 * 40, 21 * 40, 40, 1)), whole),
     )
+    latest = replace(write, kind=WriteKind.NONE)
     rows, few = Tensor(SINGLE, (50 * 40, 40, 1)), Tensor(DType.INT64, (150, 3, 1), alignment=8)
     top = TopIndices(True, False, N, (3, 50), 40, 3, rows, few)
     first = TopIndices(True, False, N, (3, 50), 40, 1, rows, Tensor(DType.INT64, (50, 1, 1)))
@@ -152,6 +153,10 @@ def _by_indices() -> list[Case]:
         Case(
             *("indexed_read", read, {"vector": 4, "threads": 64}),
             *(((3, 21, 40, 50), (3, 21, 40, 1)), (3, 21, 40)),
+        ),
+        Case(
+            *("latest_write", latest, {"places": 32, "vector": 4, "threads": 64}),
+            *(((3, 1, 50, 40), (3, 1, 21, 40, 1), (3, 1, 21, 40)), (3, 1, 50, 40)),
         ),
         Case(
             *("indexed_write", write, {"vector": 4, "threads": 64}),

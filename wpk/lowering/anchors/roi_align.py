@@ -14,8 +14,7 @@ from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
-from wpk.problems import RoiAlign, RoiMode
-from wpk.problems.roi_align import MOST_SAMPLES
+from wpk.problems import MOST_SAMPLES, RoiAlign, RoiMode
 
 _COORDINATES = {"half_pixel": True, "output_half_pixel": False}
 _SINCE = 16
