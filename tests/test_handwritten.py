@@ -33,6 +33,8 @@ SAMPLE = {
     "rows": "fp32",
     "ranking": "bf16",
     "regions": "fp16",
+    "unpooled": "fp16",
+    "reversed": "bf16",
     "recurrent": "fp16",
     "transposed_output": "fp16",
     "vision_transformer": "fp16",

@@ -14,6 +14,9 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import Dims, dims
 
+_BATCHES_SINCE = 12
+"""The opset in which GatherND got ``batch_dims``."""
+
 
 @dataclass(frozen=True)
 class _Sequences:
@@ -32,7 +35,6 @@ class ReversedSequences(Rule[_Sequences]):
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Sequences | Refusal:
         """Match where the steps are counted, and so are batches that stand behind them."""
-        del graph
         x, batch_first = node.inputs[0], int(node.attrs.get("batch_axis", 1)) == 0
         shape = dims(x) or [None, None]
         if not isinstance(shape[int(batch_first)], int):
@@ -42,6 +44,8 @@ class ReversedSequences(Rule[_Sequences]):
                 f"'{x.name}' has shape {x.shape}: its batch is free, and stands behind the steps"
             )
             return Refusal(node.name, words)
+        if batch_first and graph.opset < _BATCHES_SINCE:
+            return Refusal(node.name, f"GatherND has no batches at opset {graph.opset}")
         return _Sequences(node, shape, batch_first)
 
     def rewrite(self, editor: GraphEditor, match: _Sequences) -> None:
@@ -61,15 +65,15 @@ class _Writer:
     def by_batches(self, shape: Dims) -> gs.Tensor:
         """Each batch has its own places."""
         batch, steps = shape[:2]
-        column = self.add("Unsqueeze", self.lengths, self.ints([1]), shape=[batch, 1])
+        column = self.add("Reshape", self.lengths, self.ints([-1, 1]), shape=[batch, 1])
         places = self._places(column, np.arange(_known(steps))[None], [batch, steps])
-        index = self.add("Unsqueeze", places, self.ints([2]), shape=[batch, steps, 1])
+        index = self.add("Reshape", places, self.ints([0, 0, 1]), shape=[batch, steps, 1])
         return self.add("GatherND", self.x, index, shape=shape, batch_dims=1)
 
     def by_steps(self, shape: Dims) -> gs.Tensor:
         """Steps of all batches are rows, one behind the other."""
         steps, batch = map(_known, shape[:2])
-        lengths = self.add("Unsqueeze", self.lengths, self.ints([0]), shape=[1, batch])
+        lengths = self.add("Reshape", self.lengths, self.ints([1, batch]), shape=[1, batch])
         places = self._places(lengths, np.arange(steps)[:, None], [steps, batch])
         first = self.add("Mul", places, self.ints([batch]), shape=[steps, batch])
         index = self.add("Add", first, self.ints([[*range(batch)]]), shape=[steps, batch])

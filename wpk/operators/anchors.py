@@ -26,7 +26,7 @@ ROWS = (
     Row("MaxPool", _POOL, None, ErrorRule.LARGEST, _NONE, _FIRST),
     Row("GlobalAveragePool", _POOL, None, ErrorRule.MEAN, _TERMS, _MEAN, is_sensitive=True),
     Row("GlobalMaxPool", _POOL, None, ErrorRule.LARGEST, _NONE, _FIRST),
-    Row("RoiAlign", _POOL, None, ErrorRule.REGIONS, _TERMS, is_sensitive=True, parameters=2),
+    Row("RoiAlign", _POOL, None, ErrorRule.REGIONS, _TERMS, is_sensitive=True),
     Row("Softmax", _SOFTMAX, None, ErrorRule.SOFTMAX, _TERMS, between=(0.0, 1.0), is_sensitive=True),
     Row("LogSoftmax", _SOFTMAX, None, ErrorRule.LOG_SOFTMAX, _TERMS | Roundoff.ONE, between=_NEGATIVE, is_sensitive=True),
     Row("InstanceNormalization", _ROW, None, ErrorRule.NORMALISED, _TERMS, is_sensitive=True),

@@ -110,6 +110,20 @@ def pooling(builder: Builder) -> None:
     builder.add(op, [x], **attributes)
 
 
+@move("MaxUnpool", weight=0.5)
+def pooled_and_back(builder: Builder) -> None:
+    """What a pool finds, put back where it was; the places alone, too."""
+    x = maps(builder)
+    size = [one_of(builder, (1, 2, 2)) for _ in range(x.rank - 2)]
+    windows = {"kernel_shape": size, "strides": size}
+    by_columns = builder.random.random() < 0.2
+    values, places = builder.add_many(
+        "MaxPool", [x], outputs=2, storage_order=int(by_columns) if by_columns else None, **windows
+    )
+    if not by_columns:
+        builder.add("MaxUnpool", [values, places], **windows)
+
+
 @move("GlobalAveragePool", "GlobalMaxPool", weight=1.5)
 def global_pooling(builder: Builder) -> None:
     """Over all places."""
