@@ -35,6 +35,7 @@ SAMPLE = {
     "regions": "fp16",
     "unpooled": "fp16",
     "reversed": "bf16",
+    "determinants": "bf16",
     "recurrent": "fp16",
     "transposed_output": "fp16",
     "vision_transformer": "fp16",

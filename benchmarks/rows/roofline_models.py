@@ -191,6 +191,13 @@ def _running_sums(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("CumSum", name, [x, axis]), size)
 
 
+def _determinants(sketch: Sketch, name: str, size: Shape) -> None:
+    """Of square matrices; ``size`` is how many, and their rows."""
+    count, rows = size
+    x = sketch.input(f"{name}.given", (count, rows, rows))
+    sketch.output(sketch.node("Det", name, [x]), (count,))
+
+
 def _top(sketch: Sketch, name: str, size: Shape) -> None:
     """Where the largest of each row are; ``size`` is the matrix's, then how many."""
     *shape, count = size
@@ -288,6 +295,7 @@ STUDIES: Mapping[str, Study] = {
     "indexed_read": Study(Precision.FP32, _gather_elements, _TABLES),
     "indexed_write": Study(Precision.FP32, _scatter, _MATRICES, ("latest_write",)),
     "latest_write": Study(Precision.FP32, _rewritten, _MATRICES, ("indexed_write",)),
+    "determinant": Study(Precision.FP32, _determinants, ((256, 4), (65536, 4), (4096, 32))),
     "prefix_scan": Study(Precision.FP32, _running_sums, _MATRICES),
     "arg_reduction": Study(Precision.FP32, _largest, _MATRICES, ("top_by_rank", "top_by_sorting")),
     "top_by_rank": Study(Precision.FP32, _top, _SHORT_ROWS, ("top_by_sorting",)),

@@ -19,6 +19,7 @@ from wpk.performance.estimate import estimate
 from wpk.performance.pul import pul
 from wpk.problems import (
     Advance,
+    Determinant,
     Elementwise,
     Epilogue,
     Gather,
@@ -110,6 +111,9 @@ PROBLEMS: dict[str, Any] = {
     "placed_rows": PlacedRows(
         *(RowPlacing.FIRST, BATCH, Extent(128, "s"), 768),
         *(Tensor(HALF, (768, 1)), Tensor(HALF, (768, 1))),
+    ),
+    "determinant": Determinant(
+        *(BATCH, (8, 128), 4, Tensor(SINGLE, (128 * 16, 16, 4, 1)), Tensor(SINGLE, (128, 1))),
     ),
     "prefix_scan": PrefixScan(
         *(ScanKind.SUM, False, False, BATCH, (8, 16), 512, Tensor(HALF, (8192, 512, 1))),

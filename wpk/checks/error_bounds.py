@@ -20,6 +20,7 @@ What is not floating point is exact but where errors let a tie go either way
     layer norm    first-order propagation through mean and variance
     resampling    what coordinates choose that are a few u off
     regions       of images: `wpk.checks.bounds_of_regions`
+    determinants  `wpk.checks.bounds_of_determinants`
     rounding      u_type |y| + half the smallest subnormal
     recurrences   four times what roundings drawn at every step move the states by
 
@@ -34,6 +35,7 @@ import numpy as np
 
 from wpk.checks import bounds_of_sums as sums
 from wpk.checks.bounded import Call, Floats
+from wpk.checks.bounds_of_determinants import determinant
 from wpk.checks.bounds_of_recurrences import recurrence
 from wpk.checks.bounds_of_regions import regions
 from wpk.checks.bounds_of_writes import written
@@ -175,6 +177,7 @@ _NAMED: dict[ErrorRule, Rule] = {
     ErrorRule.LOG_SUM: sums.log_sum,
     ErrorRule.RESAMPLED: sums.resize,
     ErrorRule.REGIONS: regions,
+    ErrorRule.DETERMINANT: determinant,
     ErrorRule.SOFTMAX: sums.softmax,
     ErrorRule.LOG_SOFTMAX: sums.log_softmax,
     ErrorRule.NORMALISED: sums.normalised,

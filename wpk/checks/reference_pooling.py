@@ -54,7 +54,8 @@ def undecided_places(x: Any, error: Any, kernel_shape: Any, **attributes: Any) -
     for read, written in _taps(axes):
         out = least[(..., *written)]
         np.fmax(out, (x - error)[(..., *read)], out=out)
-    reaching, wrong = np.zeros(shape, int), np.zeros(shape, bool)
+    reaching: Any = np.zeros(shape, int)
+    wrong: Any = np.zeros(shape, bool)
     for read, written in _taps(axes):
         here = (x + error)[(..., *read)] >= least[(..., *written)]
         reaching[(..., *written)] += here

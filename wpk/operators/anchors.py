@@ -59,6 +59,7 @@ ROWS = (
     Row("BatchNormalization", _OTHER, roundoff=_TERMS, is_sensitive=True),
     Row("CumSum", _OTHER, None, ErrorRule.RUNNING_SUM, _TERMS, is_sensitive=True, parameters=1),
     Row("CumProd", _OTHER, None, ErrorRule.RUNNING_PRODUCT, _TERMS, is_sensitive=True, parameters=1),
+    Row("Det", _OTHER, None, ErrorRule.DETERMINANT, _TERMS, is_sensitive=True),
     Row("GroupNormalization", _OTHER, roundoff=_TERMS, is_sensitive=True),
     Row("LRN", _OTHER, roundoff=_TERMS, is_sensitive=True),
     Row("LpNormalization", _OTHER, roundoff=_TERMS, is_sensitive=True),

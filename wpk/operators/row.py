@@ -80,6 +80,7 @@ class ErrorRule(Enum):
     LOG_SUM = auto()
     RESAMPLED = auto()
     REGIONS = auto()
+    DETERMINANT = auto()
     SOFTMAX = auto()
     LOG_SOFTMAX = auto()
     NORMALISED = auto()

@@ -4,6 +4,7 @@ from wpk.problems.access import Access
 from wpk.problems.attention import Attention
 from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
+from wpk.problems.determinant import MOST_ROWS, Determinant
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.fallback import Crossing, Fallback
 from wpk.problems.family import Family

@@ -10,6 +10,7 @@ from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
+from wpk.schedules.determinant import DeterminantTemplate
 from wpk.schedules.elementwise import ElementwiseTemplate
 from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
 from wpk.schedules.gather import GatherTemplate
@@ -62,6 +63,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     PlacedRowsTemplate(),
     ResizeTemplate(),
     PrefixScanTemplate(),
+    DeterminantTemplate(),
     ArgReductionTemplate(),
     TopByRankTemplate(),
     TopBySortingTemplate(),

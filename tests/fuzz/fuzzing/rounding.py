@@ -23,7 +23,7 @@ EXACT = (
 """These move or select numbers, and round nothing in fp32."""
 
 SUMMING = (
-    "Attention", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "CumSum",
+    "Attention", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "CumSum", "Det",
     "Einsum", "Gemm", "GlobalAveragePool", "GroupNormalization", "InstanceNormalization", "LRN",
     "LayerNormalization", "LogSoftmax", "LpNormalization", "MatMul",
     "MeanVarianceNormalization", "RMSNormalization", "ReduceL1", "ReduceL2", "ReduceLogSum",

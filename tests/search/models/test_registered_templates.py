@@ -18,6 +18,7 @@ from wpk.problems import (
     Advance,
     Attention,
     Convolution,
+    Determinant,
     Elementwise,
     Epilogue,
     IndexedRead,
@@ -203,6 +204,9 @@ PROBLEMS: dict[str, Problem] = {
     "top": _TOP,
     "placed": PlacedRows(RowPlacing.REPEATED, Extent(8), Extent(128, "s"), 768, *(_ROWS,) * 2),
     "cumsum": PrefixScan(ScanKind.SUM, False, False, Extent(128), (128,), 768, _ROWS, _ROWS),
+    "determinants": Determinant(
+        *(Extent(512), (512,), 16, Tensor(DType.FP32, (256, 16, 1)), Tensor(DType.FP32, (1,))),
+    ),
     "argmax": replace(_TOP, count=1),
 }
 PAIRS = [

@@ -16,6 +16,7 @@ from wpk.problems import (
     Advance,
     Attention,
     Convolution,
+    Determinant,
     Elementwise,
     Epilogue,
     Gather,
@@ -145,6 +146,7 @@ def _by_indices() -> list[Case]:
         *(Tensor(DType.INT64, (21, 21, 1, 0, 0), alignment=8),),
         *(Tensor(HALF, (21 * 40, 21 * 40, 40, 1)), whole),
     )
+    squares = Tensor(SINGLE, (50 * 25, 25, 5, 1))
     latest = replace(write, kind=WriteKind.NONE)
     rows, few = Tensor(SINGLE, (50 * 40, 40, 1)), Tensor(DType.INT64, (150, 3, 1), alignment=8)
     top = TopIndices(True, False, N, (3, 50), 40, 3, rows, few)
@@ -161,6 +163,10 @@ def _by_indices() -> list[Case]:
         Case(
             *("indexed_write", write, {"vector": 4, "threads": 64}),
             *(((3, 1, 50, 40), (3, 1, 21, 40, 1), (3, 1, 21, 40)), (3, 1, 50, 40)),
+        ),
+        Case(
+            *("determinant", Determinant(N, (3, 50), 5, squares, Tensor(SINGLE, (50, 1)))),
+            *({"matrices": 4, "splits": 8}, ((3, 50, 5, 5),), (3, 50)),
         ),
         Case(
             *("prefix_scan", PrefixScan(ScanKind.SUM, False, False, N, (3, 50), 40, rows, rows)),
@@ -387,7 +393,15 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.x, problem.x, *tail]
         case Attention():
             return [problem.q, problem.k, problem.v, *problem.scores.operands]
-        case Pooling() | Pad() | Resize() | TopIndices() | PrefixScan() | PlacedRows():
+        case (
+            Pooling()
+            | Pad()
+            | Resize()
+            | TopIndices()
+            | PrefixScan()
+            | PlacedRows()
+            | Determinant()
+        ):
             return [problem.x, *tail]
         case _:
             return [*problem.inputs, *tail]

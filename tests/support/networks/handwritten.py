@@ -196,6 +196,12 @@ agraph (float[N,7,16] x, int64[N] n, float[16,24] w1) => (float[N,7,24] y) {
   b = ReverseSequence<batch_axis=0, time_axis=1>(a, n)
   y = Tanh(b)
 }""",
+    "determinants": """
+agraph (float[N,6,5,5] x, float[6,4] w1) => (float[N,4] y) {
+  a = Tanh(x)
+  b = Det(a)
+  y = MatMul(b, w1)
+}""",
     "recurrent": """
 agraph (float[N,7,40] x, float[1,128,40] w1, float[1,128,32] w2, float[1,256] wb) => (float[N,7,32] y) {
   axis = Constant<value_ints=[1]>()

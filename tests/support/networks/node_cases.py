@@ -440,6 +440,9 @@ def movement() -> Iterator[NodeCase]:
     yield case("Shape(a)", (2, 3, 4))
     yield case("Shape<start = 1, end = -1>(a)", (2, 3, 4), since=15)
     yield case("Size(a)", (2, 3, 4))
+    for shape in ((3, 3), (2, 1, 1), (2, 3, 6, 6)):
+        yield case("Det(a)", shape, until=18)
+    yield case("Det(a)", np.array([[1, 2, 3], [2, 4, 6], [1, 0, 1]], np.float32), until=18)
     yield case("CumSum(a, b)", (3, 4), scalar(1, np.int64))
     yield case("Range(a, b, c)", scalar(1, np.int64), scalar(7, np.int64), scalar(2, np.int64))
     yield case("ConstantOfShape(a)", ints(2, 3))

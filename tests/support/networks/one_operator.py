@@ -44,6 +44,8 @@ RANKED = (
 SUMS = f"""{H} g (float[7, 45] x) => (float[7, 45] y) <int64 axis = {{1}}> {{
     y = CumSum<reverse = 1>(x, axis) }}"""
 
+DETERMINANTS = f"{H} g (float[7, 3, 5, 5] x) => (float[7, 3] y) {{ y = Det(x) }}"
+
 RECURRENT = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[3,2,16] x, float[1,128,16] w, float[1,128,32] r) => (float[3,1,2,32] y) {
   y = LSTM<hidden_size=32>(x, w, r)

@@ -2,6 +2,7 @@
 
 from wpk.lowering.anchors.base import AnchorRule
 from wpk.lowering.anchors.convolution import ConvolutionRule
+from wpk.lowering.anchors.determinant import DeterminantRule
 from wpk.lowering.anchors.indexed import GatherElementsRule, GatherNDRule
 from wpk.lowering.anchors.matmul import MatmulRule
 from wpk.lowering.anchors.movement import GatherRule, PadRule, ResizeRule
@@ -36,6 +37,7 @@ RULES: dict[str, AnchorRule] = {
     "TensorScatter": TensorScatterRule(),
     **dict.fromkeys(("ArgMax", "ArgMin"), ArgRule()),
     "TopK": TopKRule(),
+    "Det": DeterminantRule(),
     "CumSum": PrefixScanRule(),
     "CumProd": PrefixScanRule(),
     "Pad": PadRule(),

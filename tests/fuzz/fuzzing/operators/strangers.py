@@ -4,7 +4,7 @@ from fuzzing.builder import Builder
 from fuzzing.operators.registry import floats, move, one_of
 from fuzzing.operators.rows import rows
 
-SIMPLE = ("Det", "NonZero")
+SIMPLE = ("NonZero",)
 
 
 @move(*SIMPLE, weight=0.25)
