@@ -66,6 +66,7 @@ from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
+from wpk.graph_passes.movement.placed_selections import PlacedSelections
 from wpk.graph_passes.movement.places_first import PlacesFirst
 from wpk.graph_passes.movement.pooled_places import PooledPlaces
 from wpk.graph_passes.movement.range_gather import RangeGather
@@ -120,7 +121,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
             LongRows(),
         ],
         [SetPrecision(precision)],
-        [RecurrentOperators()],
+        [RecurrentOperators(), PlacedSelections()],
         [SpreadRows()],
         [SplitBeforeViews(), HoistOverViews(), ViewsBeforeCasts(), FuseOperators()],
         [ChannelsLast()],

@@ -198,6 +198,19 @@ def _determinants(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("Det", name, [x]), (count,))
 
 
+def _boxes(sketch: Sketch, name: str, size: Shape) -> None:
+    """The best hundred boxes of each class; ``size`` is batch, classes and boxes."""
+    n, classes, count = size
+    limits = [
+        sketch.constant(f"{name}.most", np.asarray([100])),
+        sketch.constant(f"{name}.overlap", np.asarray([0.5], np.float32)),
+    ]
+    x = sketch.input(f"{name}.boxes", (n, count, 4))
+    scores = sketch.input(f"{name}.scores", (n, classes, count))
+    y = sketch.node("NonMaxSuppression", name, [x, scores, *limits])
+    sketch.output(y, (f"{name}.selected", 3), TensorProto.INT64)
+
+
 def _top(sketch: Sketch, name: str, size: Shape) -> None:
     """Where the largest of each row are; ``size`` is the matrix's, then how many."""
     *shape, count = size
@@ -295,6 +308,7 @@ STUDIES: Mapping[str, Study] = {
     "indexed_read": Study(Precision.FP32, _gather_elements, _TABLES),
     "indexed_write": Study(Precision.FP32, _scatter, _MATRICES, ("latest_write",)),
     "latest_write": Study(Precision.FP32, _rewritten, _MATRICES, ("indexed_write",)),
+    "box_selection": Study(Precision.FP32, _boxes, ((1, 1, 8400), (1, 80, 8400), (8, 80, 25200))),
     "determinant": Study(Precision.FP32, _determinants, ((256, 4), (65536, 4), (4096, 32))),
     "prefix_scan": Study(Precision.FP32, _running_sums, _MATRICES),
     "arg_reduction": Study(Precision.FP32, _largest, _MATRICES, ("top_by_rank", "top_by_sorting")),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
+from wpk.checks.reference_box_selection import NonMaxSuppression
 from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
 from wpk.checks.reference_grid_sample import AffineGrid, GridSample
@@ -103,6 +104,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     Loop,
     LpNormalization,
     MaxPool,
+    NonMaxSuppression,
     OneHot,
     Pad,
     QuantizeLinear,

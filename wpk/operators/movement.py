@@ -26,6 +26,7 @@ ROWS = (
     Row("Pad", _MOVEMENT, None, ErrorRule.PADDED, _NONE),
     Row("MaxUnpool", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE, _FIRST),
     Row("ReverseSequence", _MOVEMENT, None, ErrorRule.DATA, _NONE, _FIRST),
+    Row("NonMaxSuppression", _OTHER, None, ErrorRule.SELECTED, Roundoff.TERMS, parameters=2),
     Row("TensorScatter", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE),
     Row("OneHot", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE),
     Row("ScatterElements", _MOVEMENT, None, ErrorRule.WRITTEN, Roundoff.TERMS),

@@ -81,6 +81,7 @@ class ErrorRule(Enum):
     RESAMPLED = auto()
     REGIONS = auto()
     DETERMINANT = auto()
+    SELECTED = auto()
     SOFTMAX = auto()
     LOG_SOFTMAX = auto()
     NORMALISED = auto()

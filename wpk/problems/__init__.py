@@ -2,6 +2,7 @@
 
 from wpk.problems.access import Access
 from wpk.problems.attention import Attention
+from wpk.problems.box_selection import MOST_BOXES, BoxSelection
 from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.problems.determinant import MOST_ROWS, Determinant

@@ -5,6 +5,7 @@ from typing import Any
 from wpk.schedules.arg_reduction import ArgReductionTemplate
 from wpk.schedules.attention_mma import AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtTemplate
+from wpk.schedules.box_selection import BoxSelectionTemplate
 from wpk.schedules.conv_halo import ConvHaloTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
@@ -64,6 +65,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ResizeTemplate(),
     PrefixScanTemplate(),
     DeterminantTemplate(),
+    BoxSelectionTemplate(),
     ArgReductionTemplate(),
     TopByRankTemplate(),
     TopBySortingTemplate(),

@@ -17,6 +17,7 @@ from wpk.performance.estimate import estimate
 from wpk.problems import (
     Advance,
     Attention,
+    BoxSelection,
     Convolution,
     Determinant,
     Elementwise,
@@ -206,6 +207,11 @@ PROBLEMS: dict[str, Problem] = {
     "cumsum": PrefixScan(ScanKind.SUM, False, False, Extent(128), (128,), 768, _ROWS, _ROWS),
     "determinants": Determinant(
         *(Extent(512), (512,), 16, Tensor(DType.FP32, (256, 16, 1)), Tensor(DType.FP32, (1,))),
+    ),
+    "boxes": BoxSelection(
+        *(False, 0.5, 0.1, Extent(8), 80, 8400, 100, Tensor(DType.FP32, (33600, 4, 1))),
+        *(Tensor(DType.FP32, (80 * 8400, 8400, 1)),),
+        *(Tensor(DType.INT64, (24000, 300, 3, 1), alignment=8),),
     ),
     "argmax": replace(_TOP, count=1),
 }

@@ -15,6 +15,7 @@ from wpk.extent import Extent
 from wpk.problems import (
     Advance,
     Attention,
+    BoxSelection,
     Convolution,
     Determinant,
     Elementwise,
@@ -146,6 +147,10 @@ def _by_indices() -> list[Case]:
         *(Tensor(DType.INT64, (21, 21, 1, 0, 0), alignment=8),),
         *(Tensor(HALF, (21 * 40, 21 * 40, 40, 1)), whole),
     )
+    boxes = BoxSelection(
+        *(True, 0.1, None, Extent(3), 2, 50, 7, Tensor(SINGLE, (200, 4, 1))),
+        *(Tensor(SINGLE, (100, 50, 1)), Tensor(DType.INT64, (42, 21, 3, 1), alignment=8)),
+    )
     squares = Tensor(SINGLE, (50 * 25, 25, 5, 1))
     latest = replace(write, kind=WriteKind.NONE)
     rows, few = Tensor(SINGLE, (50 * 40, 40, 1)), Tensor(DType.INT64, (150, 3, 1), alignment=8)
@@ -163,6 +168,10 @@ def _by_indices() -> list[Case]:
         Case(
             *("indexed_write", write, {"vector": 4, "threads": 64}),
             *(((3, 1, 50, 40), (3, 1, 21, 40, 1), (3, 1, 21, 40)), (3, 1, 50, 40)),
+        ),
+        Case(
+            *("box_selection", boxes, {"threads": 64}),
+            *(((3, 50, 4), (3, 2, 50)), (3, 2, 7, 3)),
         ),
         Case(
             *("determinant", Determinant(N, (3, 50), 5, squares, Tensor(SINGLE, (50, 1)))),
@@ -387,6 +396,8 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.data, problem.index, problem.updates]
         case RoiAlign():
             return [problem.x, problem.rois, problem.image, *tail]
+        case BoxSelection():
+            return [problem.boxes, problem.scores]
         case Matmul():
             return [problem.a, problem.b, *tail]
         case Convolution():

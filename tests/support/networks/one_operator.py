@@ -44,6 +44,9 @@ RANKED = (
 SUMS = f"""{H} g (float[7, 45] x) => (float[7, 45] y) <int64 axis = {{1}}> {{
     y = CumSum<reverse = 1>(x, axis) }}"""
 
+SELECTED = f"""{H} g (float[2, 45, 4] x, float[2, 3, 45] s) => (int64[k, 3] y)
+    <int64[1] most = {{7}}, float[1] overlap = {{0.2}}, float[1] least = {{0.1}}> {{
+    y = NonMaxSuppression(x, s, most, overlap, least) }}"""
 DETERMINANTS = f"{H} g (float[7, 3, 5, 5] x) => (float[7, 3] y) {{ y = Det(x) }}"
 
 RECURRENT = """<ir_version: 8, opset_import: ["" : 17]>
