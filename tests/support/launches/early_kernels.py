@@ -148,7 +148,7 @@ def _by_indices() -> list[Case]:
         *(Tensor(HALF, (21 * 40, 21 * 40, 40, 1)), whole),
     )
     boxes = BoxSelection(
-        *(True, 0.1, None, Extent(3), 2, 50, 7, Tensor(SINGLE, (200, 4, 1))),
+        *(False, 0.1, None, Extent(3), 2, 50, 7, Tensor(SINGLE, (200, 4, 1))),
         *(Tensor(SINGLE, (100, 50, 1)), Tensor(DType.INT64, (42, 21, 3, 1), alignment=8)),
     )
     squares = Tensor(SINGLE, (50 * 25, 25, 5, 1))
