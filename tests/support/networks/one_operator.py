@@ -20,7 +20,8 @@ ATTENTION = f"""{H} g (float[1, 19, 32] x, float[32, 32] a, float[32, 32] b, flo
 POOL = f"""{H} g (float[2, 5, 9, 7] x) => (float[2, 5, 4, 3] y) {{
     y = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(x) }}"""
 REGIONS = f"""{H} g (float[2, 5, 9, 7] x, float[6, 4] r, int64[6] b) => (float[6, 5, 2, 3] y) {{
-    y = RoiAlign<output_height = 2, output_width = 3, spatial_scale = 4.0>(x, r, b) }}"""
+    y = RoiAlign<output_height = 2, output_width = 3, spatial_scale = 4.0,
+        coordinate_transformation_mode = "output_half_pixel">(x, r, b) }}"""
 SUM = f"""{H} g (float[7, 45] x) => (float[7] y) <int64[1] axes = {{1}}> {{
     y = ReduceSum<keepdims = 0>(x, axes) }}"""
 ROWS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Softmax(x) }}"

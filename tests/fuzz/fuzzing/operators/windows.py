@@ -181,7 +181,8 @@ def regions(builder: Builder) -> None:
         raise Rejected("no regions of these")
     images, draw = int(x.arrays[0].shape[0]), builder.random
     count = draw.choice((1, 2, 5))
-    corners = builder.rng().uniform(-2, 9, (count, 4)).astype(np.float32)
+    corners = builder.rng().uniform(-2, 6, (count, 4)).astype(np.float32)
+    corners[:, 2:] = corners[:, :2] + builder.rng().uniform(0.1, 6, (count, 2))  # inside out is refused
     attributes: dict[str, Any] = {
         "output_height": maybe(builder, draw.choice((1, 2, 3))),
         "output_width": maybe(builder, draw.choice((1, 4))),
