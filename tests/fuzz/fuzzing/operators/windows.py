@@ -114,7 +114,7 @@ def pooling(builder: Builder) -> None:
 def pooled_and_back(builder: Builder) -> None:
     """What a pool finds, put back where it was; the places alone, too."""
     x = maps(builder)
-    size = [one_of(builder, (1, 2, 2)) for _ in range(x.rank - 2)]
+    size = [one_of(builder, (1, 2, 2)) if n > 1 else 1 for n in x.arrays[0].shape[2:]]
     windows = {"kernel_shape": size, "strides": size}
     by_columns = builder.random.random() < 0.2
     values, places = builder.add_many(
@@ -182,7 +182,9 @@ def regions(builder: Builder) -> None:
     images, draw = int(x.arrays[0].shape[0]), builder.random
     count = draw.choice((1, 2, 5))
     corners = builder.rng().uniform(-2, 6, (count, 4)).astype(np.float32)
-    corners[:, 2:] = corners[:, :2] + builder.rng().uniform(0.1, 6, (count, 2))  # inside out is refused
+    corners[:, 2:] = corners[:, :2] + builder.rng().uniform(
+        0.1, 6, (count, 2)
+    )  # inside out is refused
     attributes: dict[str, Any] = {
         "output_height": maybe(builder, draw.choice((1, 2, 3))),
         "output_width": maybe(builder, draw.choice((1, 4))),
