@@ -84,6 +84,14 @@ def test_neighbours_are_one_step_and_a_kernel_between_them_makes_two(tmp_path: P
     ]
 
 
+def test_boxes_are_selected_by_a_kernel_and_only_cut_by_onnxruntime(tmp_path: Path) -> None:
+    _, path = written("nms", tmp_path, check="off")
+    plan = read_plan(path).plan
+    words = [step.operator.problem.words() for step in plan.steps]
+    assert "select 3 of 8 boxes for 2 classes" in words
+    assert [step.operators for step in steps(plan)] == [("Compress",)]
+
+
 def test_without_fallback_the_model_is_refused_with_all_reasons(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError) as error:
         written("between", tmp_path, fallback="off")
