@@ -73,6 +73,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 
     name: ClassVar[str] = "attention_mma"
     version: ClassVar[int] = 2
+    on_tensor_cores: ClassVar[bool] = True
     problem_type = Attention
     schedule_type = AttentionMmaSchedule
 
@@ -231,5 +232,10 @@ def _why_not_copied(name: str, tensor: Tensor) -> str | None:
     if tensor.strides[3] != 1:
         return f"{name} has a stride of {tensor.strides[3]} along a head; copies need 1"
     if tensor.alignment < _COPY_BYTES:
+        for step in (stride * tensor.dtype.bytes for stride in tensor.strides[:3]):
+            if step % _COPY_BYTES:
+                return (
+                    f"{name} has a stride of {step} bytes; copies need multiples of {_COPY_BYTES}"
+                )
         return f"{name} is aligned to {tensor.alignment} bytes; copies need {_COPY_BYTES}"
     return None

@@ -1,10 +1,12 @@
 """The top of the page: what the plan is, its numbers, where its time goes, what was checked."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from wpk.plan import Outcome
-from wpk.problems.signs import DASH
+from wpk.problems.signs import DASH, TIMES
 from wpk.report.plans.check_words import remarks
+from wpk.report.plans.distance import distant_sentences
 from wpk.report.plans.facts import ReportFacts
 from wpk.report.plans.fallback import fallback_operators, fallback_sentences
 from wpk.report.plans.measured import (
@@ -25,6 +27,8 @@ SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "ch
 
 _FIRST = 5
 """Operators that are named as the first to look at."""
+
+_LEAST = "Time ÷ (bound + a launch)"
 
 
 def header(facts: ReportFacts) -> Html:
@@ -118,34 +122,56 @@ def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
 
 
 def first_look(facts: ReportFacts) -> Html:
-    """Return the problems whose distance from the bound costs most: where there is most to win."""
+    """Return the problems whose distance from the bound costs most, and all that are far from it, with the reasons."""
     total = sum(each.time_us for each in facts.operators) or 1.0
     together: dict[int, list[int]] = {}
     for number, operator in enumerate(facts.operators):
         together.setdefault(operator.problem, []).append(number)
     won = {n: sum(facts.operators[i].headroom_us for i in same) for n, same in together.items()}
-    most = sorted(together, key=lambda problem: -won[problem])[:_FIRST]
-    rows = [_first_row(facts, together[each], won[each] / total) for each in most]
+    causes = {name: each.causes for each in facts.distant for name in each.names}
+    ranked = sorted(together, key=lambda problem: -won[problem])
+    most = [
+        problem
+        for place, problem in enumerate(ranked)
+        if place < _FIRST or any(facts.operators[i].name in causes for i in together[problem])
+    ]
+    rows = [_first_row(facts, together[each], won[each] / total, causes) for each in most]
     words = (
         "What each would save if it took no longer than its bound, which few reach; as a part of the sum of "
-        "all operators' times. Equal operators together."
+        f"all operators' times. Equal operators together. {distant_sentences(facts.distant, facts.launch_us)[0]}"
     )
-    head = table_head(("Operator", "Time µs", "Bound µs", "Would save", "Limited by"))
+    head = table_head(
+        (
+            "Operator",
+            "Time µs",
+            "Bound µs",
+            f"{TIMES} least",
+            "Would save",
+            "Limited by",
+            "Far because",
+        )
+    )
     table = tag("table", head, tag("tbody", *rows), class_="first")
     return section("first", "Where to look first", tag("p", words, class_="legend"), table)
 
 
-def _first_row(facts: ReportFacts, same: list[int], saved: float) -> Html:
-    each = facts.operators[same[0]]
+def _first_row(
+    facts: ReportFacts, same: list[int], saved: float, causes: Mapping[str, Sequence[str]]
+) -> Html:
+    each, names = facts.operators[same[0]], [facts.operators[number].name for number in same]
     link = tag("a", breakable(each.name), href=f"#operator-{same[0]}")
     others = tag("small", f" and {len(same) - 1} equal to it") if len(same) > 1 else ""
     times = [len(same) * us for us in (each.time_us, each.bound_us)]
+    least = each.bound_us + facts.launch_us
+    why = next((causes[name] for name in names if name in causes), ())
     return tag(
         "tr",
         tag("th", link, others, scope="row"),
         *(tag("td", f"{us:.2f}") for us in times),
+        tag("td", f"{each.time_us / least:.1f}" if least > 0 else DASH, title=_LEAST),
         tag("td", f"{saved:.1%}"),
         tag("td", each.bound_by),
+        tag("td", *(tag("p", cause) for cause in why), class_="why"),
         data_ops=" ".join(map(str, same)),
     )
 
