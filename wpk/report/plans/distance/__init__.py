@@ -7,5 +7,6 @@ from wpk.report.plans.distance.distant import (
     distant_lines,
     distant_operators,
     distant_sentences,
+    distant_words,
     launch_floor,
 )

@@ -60,7 +60,8 @@ def _of_ordinary_cores(subject: Subject) -> Iterator[str]:
     cores = [each for each in funnels if _on_tensor_cores(each.template)]
     refused = [f"{each.template}: {each.refusal}" for each in cores if each.refusal]
     if len(refused) < len(cores):
-        yield "ordinary cores computed it faster than tensor cores"
+        said = "by the models" if subject.step.evidence.measurement is None else "as measured"
+        yield f"ordinary cores compute it faster than tensor cores, {said}"
     elif refused:
         yield f"no template of the tensor cores takes it ({'; '.join(refused)})"
 

@@ -106,7 +106,13 @@ def distant_lines(distant: Sequence[DistantFacts], launch_us: float) -> list[tup
 
 
 def distant_sentences(distant: Sequence[DistantFacts], launch_us: float) -> list[str]:
-    """Say which operators are far from their bounds, the share of the time that they take, and why.
+    """Say which operators are far from their bounds, and of each why; one sentence where there are none."""
+    title = distant_words(distant, launch_us)
+    return [f"{title}:" if distant else title, *(each.sentence for each in distant)]
+
+
+def distant_words(distant: Sequence[DistantFacts], launch_us: float) -> str:
+    """Say how many operators are far from their bounds, and the share of the time that they take.
 
     Args:
         distant: What `distant_operators` found.
@@ -115,9 +121,8 @@ def distant_sentences(distant: Sequence[DistantFacts], launch_us: float) -> list
     limit = f"bound and a launch ({launch_us:.1f} µs)"
     if not distant:
         nothing = f"nothing: no operator with {NOTICEABLE:.0%} of the time takes more than"
-        return [f"{nothing} {FAR:.0f} {TIMES} its {limit}"]
+        return f"{nothing} {FAR:.0f} {TIMES} its {limit}"
     count = sum(len(each.names) for each in distant)
     share = sum(each.share for each in distant)
     whose = "operator takes more than {} its" if count == 1 else "operators take more than {} their"
-    title = f"{count} {whose.format(f'{FAR:.0f} {TIMES}')} {limit}, {share:.0%} of the time:"
-    return [title, *(each.sentence for each in distant)]
+    return f"{count} {whose.format(f'{FAR:.0f} {TIMES}')} {limit}, {share:.0%} of the time"

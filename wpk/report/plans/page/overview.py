@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from wpk.plan import Outcome
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.plans.check_words import remarks
-from wpk.report.plans.distance import distant_sentences
+from wpk.report.plans.distance import distant_words
 from wpk.report.plans.facts import ReportFacts
 from wpk.report.plans.fallback import fallback_operators, fallback_sentences
 from wpk.report.plans.measured import (
@@ -138,7 +138,7 @@ def first_look(facts: ReportFacts) -> Html:
     rows = [_first_row(facts, together[each], won[each] / total, causes) for each in most]
     words = (
         "What each would save if it took no longer than its bound, which few reach; as a part of the sum of "
-        f"all operators' times. Equal operators together. {distant_sentences(facts.distant, facts.launch_us)[0]}"
+        f"all operators' times. Equal operators together. Far from it: {distant_words(facts.distant, facts.launch_us)}."
     )
     head = table_head(
         (
