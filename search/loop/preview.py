@@ -8,9 +8,9 @@ from wpk.lowering.program import Operator
 from wpk.problems import Fallback, Problem
 from wpk.progress import Progress
 from wpk.schedules import TEMPLATES
-from wpk.search.loop.families import families_of
 from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.tuning import Tuning
+from wpk.search.loop.twins import twins_of
 from wpk.search.models import Shortlists, shortlist_problems
 from wpk.search.store import StoreKey, TuningStore
 from wpk.targets import Target
@@ -85,7 +85,7 @@ def preview_of(
         StoreError: The store cannot be read.
     """
     named = selected_problems(operators, patterns) if tuning is not None else set()
-    tuned = families_of(operators, named)
+    tuned = twins_of(operators, named)
     names: dict[Problem, list[str]] = {}
     for operator in operators:
         if isinstance(operator.problem, Fallback):

@@ -13,7 +13,7 @@ from wpk.libraries import ALIGNMENT, LibraryOffer
 from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.progress import Progress
-from wpk.search.loop.families import Families
+from wpk.search.loop.twins import Twins
 from wpk.search.models import PROMISING, Shortlist, StaticChoices
 from wpk.search.searchers import MakeSearcher, Searcher, SearchSpace
 from wpk.targets import Target
@@ -85,18 +85,18 @@ class Task:
 
 def make_tasks(
     program: Program,
-    families: Families,
+    twins: Twins,
     static: StaticChoices,
     target: Target,
     searcher: MakeSearcher,
     offers: Offers,
     tell: Progress,
 ) -> list[Task]:
-    """Return a task for the leader of each family of problems.
+    """Return a task for each of some problems and its twins.
 
     Args:
         program: The model.
-        families: Those of its problems that are tuned.
+        twins: Those of its problems that are tuned.
         static: What the models have to say of them.
         target: The GPU.
         searcher: Begins the search of a template's space.
@@ -106,28 +106,28 @@ def make_tasks(
     stage = "asking libraries"
     tell(stage, 0, 1)
     counts = Counter(operator.problem for operator in program.operators)
-    leaders = [problem for problem in counts if problem in families]
+    tuned = [problem for problem in counts if problem in twins]
     tasks = [
         Task(
             problem=problem,
-            count=sum(counts[member] for member in families[problem]),
+            count=sum(counts[each] for each in twins[problem]),
             estimate=static.kernels[problem].finalist.prediction.estimate,
             bound=static.kernels[problem].bound.seconds,
             floor=target.launch_seconds,
             contenders=tuple(
                 _contender(problem, each, searcher) for each in static.shortlists[problem].templates
             ),
-            rivals=tuple(_rival(program, families[problem], each) for each in offers.of(problem)),
+            rivals=tuple(_rival(program, twins[problem], each) for each in offers.of(problem)),
         )
-        for problem in leaders
+        for problem in tuned
     ]
     tell(stage, 1, 1)
     return tasks
 
 
-def _rival(program: Program, members: Collection[Problem], offer: LibraryOffer) -> Rival:
-    """What a library offers for the problems of a family."""
-    reason = _why_not_there(program, members)
+def _rival(program: Program, alike: Collection[Problem], offer: LibraryOffer) -> Rival:
+    """What a library offers for a problem and its twins."""
+    reason = _why_not_there(program, alike)
     library = Maker(offer.library, offer.version, Kind.LIBRARY)
     if reason is not None:
         return Rival(library, (), (reason,))

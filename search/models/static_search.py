@@ -204,10 +204,10 @@ def shortlist_problems(
     scored: dict[Problem, Shortlists] = {}
     for done, problem in enumerate(distinct):
         tell("scoring schedules", done, len(distinct))
-        family = lifted(problem).problem
-        if family not in scored:
-            scored[family] = shortlist_all(problem, templates, target, skip)
-        shortlists[problem] = replace(scored[family], problem=problem)
+        alike = lifted(problem).problem
+        if alike not in scored:
+            scored[alike] = shortlist_all(problem, templates, target, skip)
+        shortlists[problem] = replace(scored[alike], problem=problem)
     tell("scoring schedules", len(distinct), len(distinct))
     return shortlists
 

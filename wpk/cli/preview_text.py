@@ -56,20 +56,20 @@ def _sums(preview: Preview) -> list[tuple[str, str]]:
 
 def _problem_words(preview: Preview) -> str:
     """How many problems there are, and how many kernels, which problems that differ in numbers only share."""
-    count, kernels = len(preview.problems), len(_families(preview))
+    count, kernels = len(preview.problems), len(_by_kernel(preview))
     shared = f", {kernels} kernels: the others differ in numbers only" if kernels < count else ""
     return f"{count} distinct problems{shared}"
 
 
-def _families(preview: Preview) -> dict[Problem, ProblemPreview]:
-    """A problem of each family."""
+def _by_kernel(preview: Preview) -> dict[Problem, ProblemPreview]:
+    """A problem of those that differ in numbers only, by what they share."""
     return {lifted(each.shortlists.problem).problem: each for each in preview.problems}
 
 
 def _search(preview: Preview) -> list[tuple[str, str]]:
     if preview.tuning is None:
-        leaders = _families(preview).values()
-        ranked = [sum(len(s.ranked) for s in e.shortlists.templates) for e in leaders]
+        different = _by_kernel(preview).values()
+        ranked = [sum(len(s.ranked) for s in e.shortlists.templates) for e in different]
         compiled = sum(min(FINALISTS, count) for count in ranked)
         return [("search", f"by models: about {compiled} kernels to compile, none to measure")]
     tuning = preview.tuning

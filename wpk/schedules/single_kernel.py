@@ -93,7 +93,11 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @abc.abstractmethod
     def kernel(self, problem: P, schedule: S) -> KernelPlan:
-        """Return the kernel's members and extents."""
+        """Return the kernel's members and extents.
+
+        Numbers of a quantised problem are operands of stride 0 here (`wpk.problems.lifted`); everywhere else it
+        has them itself.
+        """
 
     @abc.abstractmethod
     def _axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:

@@ -31,7 +31,6 @@ from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.evidence import evidence_of
-from wpk.search.loop.families import SHARED
 from wpk.search.loop.model_tuning import (
     clock_without,
     deciding_regime,
@@ -39,6 +38,7 @@ from wpk.search.loop.model_tuning import (
 )
 from wpk.search.loop.runs import entered
 from wpk.search.loop.tuning import Equipment, Tuning
+from wpk.search.loop.twins import SHARED
 from wpk.search.models.model_search import search_model
 from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target

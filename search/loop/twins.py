@@ -1,4 +1,4 @@
-"""Problems that differ in numbers only are a family: its leader is tuned, and what wins computes all of them.
+"""Problems that differ in numbers only are twins: one of them is tuned, and what wins computes all.
 
 Their kernels are the same code, which takes the numbers (`wpk.problems.lifted`); a library's implementations differ in
 nothing else either. Every operator is checked alone with its own numbers before a plan is written.
@@ -12,17 +12,17 @@ from wpk.lowering.program import Operator
 from wpk.problems import Problem, lifted
 from wpk.search.loop.result import TuningResult
 
-Families = Mapping[Problem, tuple[Problem, ...]]
-"""The members of each family by its leader, which is the first of them."""
+Twins = Mapping[Problem, tuple[Problem, ...]]
+"""Problems that differ in numbers only, by the one of them that is tuned, which is the first."""
 
 SHARED = "shares its kernel with an operator that was tuned: they differ in numbers only"
 """What the tuning store is said to know of a problem that is not tuned itself."""
 
 
-def families_of(operators: Sequence[Operator], problems: Collection[Problem]) -> Families:
-    """Return the families of some problems; one that differs in more than numbers is a family of its own.
+def twins_of(operators: Sequence[Operator], problems: Collection[Problem]) -> Twins:
+    """Return which problems are tuned, each with its twins; most have none besides themselves.
 
-    A leader is the problem of most operators, of several with as many the first.
+    Of twins the problem of most operators is tuned, of several with as many the first.
 
     Args:
         operators: Of the program.
@@ -32,17 +32,17 @@ def families_of(operators: Sequence[Operator], problems: Collection[Problem]) ->
     alike: dict[Problem, list[Problem]] = {}
     for problem in counts:
         alike.setdefault(lifted(problem).problem, []).append(problem)
-    ranked = (sorted(members, key=lambda each: -counts[each]) for members in alike.values())
-    return {members[0]: tuple(members) for members in ranked}
+    ranked = (sorted(twins, key=lambda each: -counts[each]) for twins in alike.values())
+    return {twins[0]: tuple(twins) for twins in ranked}
 
 
-def of_all_members(
-    results: Mapping[Problem, TuningResult], families: Families
+def of_all_twins(
+    results: Mapping[Problem, TuningResult], twins: Twins
 ) -> dict[Problem, TuningResult]:
-    """Return the outcomes of the leaders as those of all members."""
+    """Return the outcomes of what was tuned as those of all twins."""
     found = dict(results)
-    for leader, result in results.items():
-        _, *heirs = families[leader]
+    for tuned, result in results.items():
         lookups = (*result.lookups, SHARED)
-        found |= {heir: replace(result, problem=heir, lookups=lookups) for heir in heirs}
+        others = twins[tuned][1:]
+        found |= {each: replace(result, problem=each, lookups=lookups) for each in others}
     return found
