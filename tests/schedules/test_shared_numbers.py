@@ -6,12 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects import problems
+from support.problems.warpgroup_layers import limited
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar, apply
 from wpk.extent import Extent
 from wpk.launch import SizeArgument
-from wpk.problems import Elementwise, Epilogue, Matmul, Problem, Tensor, lifted
+from wpk.problems import (
+    Elementwise,
+    Epilogue,
+    Matmul,
+    Normalisation,
+    NormKind,
+    Problem,
+    Tensor,
+    lifted,
+)
 from wpk.problems.lifted import Lifted
 from wpk.schedules import TEMPLATE_OF, packings, single_kernel
 from wpk.search.models.static_search import shortlist_all
@@ -47,6 +57,15 @@ def requantised(scale: float, zero: float) -> Elementwise:
     return Elementwise(Extent(3), (3, 600), told, (of_bytes, of_bytes), of_bytes)
 
 
+def normalised(scale: float, zero: float) -> Normalisation:
+    """The softmax of restored bytes, quantised."""
+    of_bytes = Tensor(DType.UINT8, (80, 1))
+    restored = apply("Mul", apply("Sub", Operand(0), Scalar(zero)), Scalar(scale / 8))
+    told = Epilogue(quantised(Acc(), scale / 100, zero))
+    rows = (Extent(7), (7,), 80, 0.0, restored, (of_bytes,), of_bytes)
+    return Normalisation(NormKind.SOFTMAX, *rows, told)
+
+
 def sources(problem: Problem) -> list[Any]:
     """The kernels that the models like best of each template, with their launches."""
     found = []
@@ -60,7 +79,7 @@ def sources(problem: Problem) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("make", [product, requantised])
+@pytest.mark.parametrize("make", [product, requantised, normalised])
 def test_layers_that_differ_in_numbers_only_share_their_kernels(make: Any) -> None:
     first, second = make(*FIRST), make(*SECOND)
     assert first != second
@@ -78,6 +97,15 @@ def test_layers_of_other_structure_share_nothing() -> None:
         epilogue=Epilogue(apply("Div", Acc(), Scalar(0.5)), product(*FIRST).epilogue.operands),
     )
     assert lifted(product(*FIRST)).problem != lifted(without_zero).problem
+
+
+def test_numbers_stand_where_the_kernel_looks_for_operands() -> None:
+    limited_problem = limited(problems.convolution(8, 8, 6, bias=DType.FP32))
+    epilogue = limited_problem.epilogue
+    told = Epilogue(quantised(epilogue.expression, *FIRST), epilogue.operands)
+    problem = replace(limited_problem, epilogue=told)
+    assert lifted(problem).inputs == (0, 1, 2, 0.0312, 131.0, 255.0, 3, 4)
+    assert lifted(normalised(*FIRST)).inputs[:3] == (0, 131.0, 0.0312 / 8)
 
 
 def test_numbers_of_what_is_not_quantised_stay_in_the_kernel() -> None:
@@ -129,7 +157,7 @@ def operands(template: Any, schedule: Any, problem: Problem, execution: Any) -> 
     ]
 
 
-@pytest.mark.parametrize("make", [product, requantised])
+@pytest.mark.parametrize("make", [product, requantised, normalised])
 @pytest.mark.parametrize("numbers", [FIRST, SECOND])
 def test_numbers_as_arguments_give_the_bits_of_literals(
     make: Any, numbers: tuple[float, float], checking_execution: Any, monkeypatch: Any

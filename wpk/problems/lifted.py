@@ -12,7 +12,9 @@ from typing import Generic, TypeVar, cast
 
 from wpk.dtypes import DType
 from wpk.expression import Apply, Expression, Operand, Round, Scalar
+from wpk.problems.access import Access
 from wpk.problems.elementwise import Elementwise
+from wpk.problems.normalisation import Normalisation
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.problem import Problem
 
@@ -40,8 +42,8 @@ class Lifted(Generic[P]):
 def lifted(problem: P) -> Lifted[P]:
     """Return a problem without its numbers; one that is not quantised keeps them, for they seldom tell layers apart.
 
-    Numbers that say what is computed stay, too: exponents, infinities, those among integers, and those in front of a
-    reduction.
+    Numbers that say what is computed stay, too: exponents, infinities and those among integers. So do those in front of
+    a `Reduction`, whose kernels hold as many elements at once as their inputs allow.
     """
     return cast("Lifted[P]", _lifted(problem))
 
@@ -51,32 +53,49 @@ def _lifted(problem: Problem) -> Lifted[Problem]:
     unchanged = Lifted(problem, tuple(range(len(problem.reads()))))
     if not _is_quantised(problem):
         return unchanged
+    numbers = _Numbers(problem)
     changed: dict[str, Expression | Epilogue | tuple[Tensor, ...]] = {}
-    places: dict[int, float] = {}  # numbers by the identity of the tensors that stand for them
     for each in problem.expressions():
-        lift = _Lift(each.operands)
-        expression = lift.of(each.expression)
-        tensors = tuple(_everywhere(problem) for _ in lift.numbers)
-        places |= {id(t): number for t, number in zip(tensors, lift.numbers, strict=True)}
         follows = getattr(problem, each.field, None)
         if isinstance(follows, Epilogue):
-            changed[each.field] = Epilogue(expression, (*follows.operands, *tensors))
-        elif isinstance(problem, Elementwise):
-            changed |= {each.field: expression, "inputs": (*problem.inputs, *tensors)}
-    without = replace(problem, **changed)  # type: ignore[arg-type]
+            expression, operands = numbers.taken(each.expression, follows.operands)
+            changed[each.field] = Epilogue(expression, operands)
+        elif isinstance(problem, Elementwise | Normalisation):
+            changed[each.field], changed["inputs"] = numbers.taken(each.expression, problem.inputs)
+    without = replace(problem, **changed)
     originals = iter(unchanged.inputs)
     inputs = tuple(
-        next(originals)
-        if access is None or id(access.tensor) not in places
-        else places[id(access.tensor)]
-        for access in without.reads()
+        next(originals) if number is None else number
+        for number in map(numbers.behind, without.reads())
     )
     return Lifted(without, inputs) if len(inputs) > len(unchanged.inputs) else unchanged
 
 
-def _everywhere(problem: Problem) -> Tensor:
-    """A number that is the same at every element of the output."""
-    return Tensor(DType.FP32, (0,) * len(problem.y.strides), 0, DType.FP32.bytes)
+class _Numbers:
+    """The numbers of a problem's expressions, by the operands that stand for them."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._strides = (0,) * len(problem.y.strides)
+        self._known: list[tuple[Tensor, float]] = []
+
+    def taken(
+        self, expression: Expression, operands: tuple[Tensor, ...]
+    ) -> tuple[Expression, tuple[Tensor, ...]]:
+        """An expression without its numbers, and its operands with those that stand for them."""
+        lift = _Lift(len(operands))
+        without = lift.of(expression)
+        found = [
+            (Tensor(DType.FP32, self._strides, 0, DType.FP32.bytes), number)
+            for number in lift.numbers
+        ]
+        self._known += found
+        return without, (*operands, *(tensor for tensor, _ in found))
+
+    def behind(self, access: Access | None) -> float | None:
+        """The number that an input stands for; None for the operator's own: equal tensors are told apart."""
+        if access is None:
+            return None
+        return next((number for each, number in self._known if each is access.tensor), None)
 
 
 def _is_quantised(problem: Problem) -> bool:
