@@ -11,7 +11,7 @@ from wpk.schedules import TEMPLATES
 from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.tuning import Tuning
 from wpk.search.loop.twins import twins_of
-from wpk.search.models import Shortlists, shortlist_problems
+from wpk.search.models import Pruning, Shortlists, shortlist_problems
 from wpk.search.store import StoreKey, TuningStore
 from wpk.targets import Target
 
@@ -68,6 +68,7 @@ def preview_of(
     tell: Progress,
     *,
     skip: Collection[str],
+    pruning: Pruning,
 ) -> Preview:
     """Score every distinct problem and count what would be measured.
 
@@ -78,6 +79,7 @@ def preview_of(
         patterns: Of the operators to measure; empty for all.
         tell: Told of the progress.
         skip: Names of templates not to use.
+        pruning: What keeps schedules.
 
     Raises:
         ScheduleError: A problem has no legal schedule.
@@ -91,7 +93,7 @@ def preview_of(
         if isinstance(operator.problem, Fallback):
             continue
         names.setdefault(operator.problem, []).append(operator.name)
-    shortlists = shortlist_problems(names, TEMPLATES, target, skip, tell)
+    shortlists = shortlist_problems(names, TEMPLATES, target, skip, tell, pruning)
     known = _known([shortlists[p] for p in names if p in tuned], target, tuning)
     problems = tuple(
         _problem(tuple(names[problem]), each, known.get(problem, 0), tuning, problem in tuned)
