@@ -10,8 +10,10 @@ from functools import lru_cache
 from math import isfinite
 from typing import Generic, TypeVar, cast
 
+import numpy as np
+
 from wpk.dtypes import DType
-from wpk.expression import Apply, Expression, Operand, Round, Scalar
+from wpk.expression import Apply, Divisor, Expression, Operand, Round, Scalar
 from wpk.problems.access import Access
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.normalisation import Normalisation
@@ -19,6 +21,9 @@ from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.problem import Problem
 
 P = TypeVar("P", bound=Problem)
+
+_LEAST_DIVISOR, _MOST_DIVISOR = 2.0**-64, 2.0**65
+"""Of divisors that kernels divide by with their reciprocals: `isOrdinaryDivisor` of wpk/kernels/quotient.cuh."""
 
 
 @dataclass(frozen=True)
@@ -145,12 +150,23 @@ class _Lift:
         match expression:
             case Apply("Pow", (base, exponent)):
                 return Apply("Pow", (self.of(base), exponent))
+            case Apply("Div", (dividend, Scalar(value))):
+                return Apply("Div", (self.of(dividend), self._divisor(value)))
             case Apply(operation, arguments):
                 return Apply(operation, tuple(self.of(each) for each in arguments))
             case Round(dtype, argument):
                 return Round(dtype, self.of(argument))
             case _:
                 return expression
+
+    def _divisor(self, value: float) -> Expression:
+        """A divisor with its reciprocal, which kernels divide by; a literal where these would over- or underflow."""
+        divisor = np.float32(value)
+        if not _LEAST_DIVISOR <= abs(divisor) < _MOST_DIVISOR:
+            return Scalar(value)
+        place = self._first + len(self.numbers)
+        self.numbers += [float(divisor), float(np.float32(1) / (2 * divisor))]
+        return Divisor(place)
 
     def _operand(self, scalar: Scalar) -> Expression:
         if not isfinite(scalar.value):
