@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wpk.plan import Plan
-from wpk.problems import Problem
+from wpk.problems import Problem, lifted
 from wpk.problems.signs import TIMES
 from wpk.report.plans.distance.causes import causes_of
 from wpk.report.plans.distance.subject import Subject, target_of
@@ -27,7 +27,7 @@ _WORD, _NAME = "far", 32
 
 @dataclass(frozen=True)
 class DistantFacts:
-    """Equal operators that take far longer than they should.
+    """Operators that take far longer than they should, and are equal but for numbers of quantised ones.
 
     Attributes:
         names: Of the operators.
@@ -74,7 +74,8 @@ def distant_operators(plan: Plan, seconds: Sequence[float | None]) -> tuple[Dist
     alike: dict[tuple[Problem, object], list[int]] = {}
     for number, step in enumerate(plan.steps):
         if seconds[number] is not None:
-            alike.setdefault((step.operator.problem, step.candidate), []).append(number)
+            key = lifted(step.operator.problem).problem, step.candidate
+            alike.setdefault(key, []).append(number)
     found = []
     for numbers in alike.values():
         steps = [plan.steps[number] for number in numbers]

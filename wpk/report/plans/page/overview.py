@@ -1,7 +1,7 @@
 """The top of the page: what the plan is, its numbers, where its time goes, what was checked."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from wpk.plan import Outcome
 from wpk.problems.signs import DASH, TIMES
@@ -124,18 +124,23 @@ def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
 def first_look(facts: ReportFacts) -> Html:
     """Return the problems whose distance from the bound costs most, and all that are far from it, with the reasons."""
     total = sum(each.time_us for each in facts.operators) or 1.0
-    together: dict[int, list[int]] = {}
+    far = {name: place for place, each in enumerate(facts.distant) for name in each.names}
+    together: dict[tuple[str, int], list[int]] = {}
     for number, operator in enumerate(facts.operators):
-        together.setdefault(operator.problem, []).append(number)
+        kind = ("far", far[operator.name]) if operator.name in far else ("", operator.problem)
+        together.setdefault(kind, []).append(number)
     won = {n: sum(facts.operators[i].headroom_us for i in same) for n, same in together.items()}
-    causes = {name: each.causes for each in facts.distant for name in each.names}
-    ranked = sorted(together, key=lambda problem: -won[problem])
-    most = [
-        problem
-        for place, problem in enumerate(ranked)
-        if place < _FIRST or any(facts.operators[i].name in causes for i in together[problem])
+    ranked = sorted(together, key=lambda kind: -won[kind])
+    most = [kind for place, kind in enumerate(ranked) if place < _FIRST or kind[0] == "far"]
+    rows = [
+        _first_row(
+            facts,
+            together[kind],
+            won[kind] / total,
+            facts.distant[kind[1]].causes if kind[0] == "far" else (),
+        )
+        for kind in most
     ]
-    rows = [_first_row(facts, together[each], won[each] / total, causes) for each in most]
     words = (
         "What each would save if it took no longer than its bound, which few reach; as a part of the sum of "
         f"all operators' times. Equal operators together. Far from it: {distant_words(facts.distant, facts.launch_us)}."
@@ -155,15 +160,12 @@ def first_look(facts: ReportFacts) -> Html:
     return section("first", "Where to look first", tag("p", words, class_="legend"), table)
 
 
-def _first_row(
-    facts: ReportFacts, same: list[int], saved: float, causes: Mapping[str, Sequence[str]]
-) -> Html:
-    each, names = facts.operators[same[0]], [facts.operators[number].name for number in same]
+def _first_row(facts: ReportFacts, same: list[int], saved: float, causes: Sequence[str]) -> Html:
+    each = facts.operators[same[0]]
     link = tag("a", breakable(each.name), href=f"#operator-{same[0]}")
     others = tag("small", f" and {len(same) - 1} equal to it") if len(same) > 1 else ""
     times = [len(same) * us for us in (each.time_us, each.bound_us)]
     least = each.bound_us + facts.launch_us
-    why = next((causes[name] for name in names if name in causes), ())
     return tag(
         "tr",
         tag("th", link, others, scope="row"),
@@ -171,7 +173,7 @@ def _first_row(
         tag("td", f"{each.time_us / least:.1f}" if least > 0 else DASH, title=_LEAST),
         tag("td", f"{saved:.1%}"),
         tag("td", each.bound_by),
-        tag("td", *(tag("p", cause) for cause in why), class_="why"),
+        tag("td", *(tag("p", cause) for cause in causes), class_="why"),
         data_ops=" ".join(map(str, same)),
     )
 
