@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from subjects.problems import convolution, matmul
 from support.problems.attentions import attention
 
 from wpk.candidate import Candidate, Kind, Maker
+from wpk.cli.bench import _tables
+from wpk.device import Timing
 from wpk.dtypes import DType
 from wpk.expression import Operand, apply
 from wpk.extent import Extent
@@ -27,6 +30,7 @@ from wpk.report.plans.terminal import short_summary, summary
 from wpk.schedules import TEMPLATES
 from wpk.search.models.static_search import finalist_of, shortlist_all
 from wpk.targets.registry import find_target
+from wpk.trial import Regime
 
 TARGET = find_target("h200")
 Causes = Callable[..., tuple[str, ...]]
@@ -239,3 +243,15 @@ def test_templates_say_themselves_whether_they_use_tensor_cores(bundle: PlanBund
             template, schedule = shortlist.template, shortlist.ranked[0].schedule
             work = template.work(problem, schedule.columns(), TARGET)
             assert template.on_tensor_cores == (work.unit is not None), template.name
+
+
+def test_bench_names_them_by_the_times_that_it_has_just_measured(bundle: PlanBundle) -> None:
+    plan, slow = bundle.plan, bundle.plan.steps[1].operator.name
+    alone = {step.operator.name: Timing((1e-6,) * 11, Regime.WARM) for step in plan.steps}
+    alone[slow] = Timing((1e-3,) * 11, Regime.WARM)
+    whole = Timing((2e-3,) * 11, Regime.WARM)
+    times = SimpleNamespace(engine=whole, host=(2e-3,) * 5, operators=alone, memory="1 MiB")
+    found: Any = SimpleNamespace(plan=plan, times=times, device="H200")
+    text = plain_text(*_tables(found))
+    assert f"far  1 operator takes more than {FAR:.0f} {TIMES} its bound and a launch" in text
+    assert f"far  {slow}, 99%: " in text
