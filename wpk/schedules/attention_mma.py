@@ -242,8 +242,8 @@ def _why_not_copied(name: str, tensor: Tensor) -> str | None:
         return f"{name} has a stride of {tensor.strides[3]} along a head; copies need 1"
     least = _COPY_BYTES[-1]
     if tensor.alignment % least != 0:
-        for step in (stride * tensor.dtype.bytes for stride in tensor.strides[:3]):
-            if step % least:
-                return f"{name} has a stride of {step} bytes; copies need multiples of {least}"
+        steps = [stride * tensor.dtype.bytes for stride in tensor.strides[:3]]
+        if ragged := [step for step in steps if step % least]:
+            return f"{name} has a stride of {min(ragged)} bytes; copies need multiples of {least}"
         return f"{name} is aligned to {tensor.alignment} bytes; copies need {least}"
     return None
