@@ -17,7 +17,7 @@ from wpk.report.plans.measured import (
     throughput,
 )
 from wpk.report.plans.page.marks import breakable, check_items, kind_class
-from wpk.report.plans.page.markup import Html, section, table_head, tag
+from wpk.report.plans.page.markup import Html, joined, section, table_head, tag
 from wpk.report.plans.precision import precision_sentences
 from wpk.report.text import byte_size
 
@@ -29,6 +29,7 @@ _FIRST = 5
 """Operators that are named as the first to look at."""
 
 _LEAST = "Time ÷ (bound + a launch)"
+_FIRST_COLUMNS = ("Operator", "Time µs", "Bound µs", f"{TIMES} least", "Would save", "Limited by")
 
 
 def header(facts: ReportFacts) -> Html:
@@ -145,17 +146,7 @@ def first_look(facts: ReportFacts) -> Html:
         "What each would save if it took no longer than its bound, which few reach; as a part of the sum of "
         f"all operators' times. Equal operators together. Far from it: {distant_words(facts.distant, facts.launch_us)}."
     )
-    head = table_head(
-        (
-            "Operator",
-            "Time µs",
-            "Bound µs",
-            f"{TIMES} least",
-            "Would save",
-            "Limited by",
-            "Far because",
-        )
-    )
+    head = table_head(_FIRST_COLUMNS)
     table = tag("table", head, tag("tbody", *rows), class_="first")
     return section("first", "Where to look first", tag("p", words, class_="legend"), table)
 
@@ -166,16 +157,21 @@ def _first_row(facts: ReportFacts, same: list[int], saved: float, causes: Sequen
     others = tag("small", f" and {len(same) - 1} equal to it") if len(same) > 1 else ""
     times = [len(same) * us for us in (each.time_us, each.bound_us)]
     least = each.bound_us + facts.launch_us
-    return tag(
+    same_ones = " ".join(map(str, same))
+    row = tag(
         "tr",
         tag("th", link, others, scope="row"),
         *(tag("td", f"{us:.2f}") for us in times),
         tag("td", f"{each.time_us / least:.1f}" if least > 0 else DASH, title=_LEAST),
         tag("td", f"{saved:.1%}"),
         tag("td", each.bound_by),
-        tag("td", *(tag("p", cause) for cause in causes), class_="why"),
-        data_ops=" ".join(map(str, same)),
+        data_ops=same_ones,
+        class_="far" if causes else None,
     )
+    if not causes:
+        return row
+    why = tag("td", f"far because: {'; '.join(causes)}", colspan=len(_FIRST_COLUMNS))
+    return joined([row, tag("tr", why, data_ops=same_ones, class_="why")])
 
 
 def shares(facts: ReportFacts) -> Html:
