@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects import problems
+from support.problems.attentions import attention
 from support.problems.warpgroup_layers import limited
 
 from wpk.dtypes import DType, Precision
@@ -108,6 +109,13 @@ def test_numbers_stand_where_the_kernel_looks_for_operands() -> None:
     expected = (0, 1, 2, float(divisor), float(reciprocal), 131.0, 255.0, 3, 4)
     assert lifted(problem).inputs == expected
     assert lifted(normalised(*FIRST)).inputs[:3] == (0, 131.0, 0.0312 / 8)
+
+
+def test_attention_keeps_its_numbers() -> None:
+    scaled = attention(8, 8, 16, scale=0.25, batch=(1, 3))
+    tensors = {name: replace(getattr(scaled, name), dtype=DType.FP8_E4M3) for name in "qkv"}
+    quantised = replace(scaled, precision=Precision.FP8_E4M3, **tensors)
+    assert lifted(quantised).problem is quantised
 
 
 def test_numbers_of_what_is_not_quantised_stay_in_the_kernel() -> None:

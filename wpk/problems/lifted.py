@@ -48,7 +48,8 @@ def lifted(problem: P) -> Lifted[P]:
     """Return a problem without its numbers; one that is not quantised keeps them, for they seldom tell layers apart.
 
     Numbers that say what is computed stay, too: exponents, infinities and those among integers. So do those in front of
-    a `Reduction`, whose kernels hold as many elements at once as their inputs allow.
+    a `Reduction`, whose kernels hold as many elements at once as their inputs allow, and those of an attention's scores,
+    whose operands are held in registers for a whole tile.
     """
     return cast("Lifted[P]", _lifted(problem))
 
@@ -68,20 +69,24 @@ def _lifted(problem: Problem) -> Lifted[Problem]:
         elif isinstance(problem, Elementwise | Normalisation):
             changed[each.field], changed["inputs"] = numbers.taken(each.expression, problem.inputs)
     without = replace(problem, **changed)
+    if not numbers.known:
+        return unchanged
     originals = iter(unchanged.inputs)
-    inputs = tuple(
-        next(originals) if number is None else number
-        for number in map(numbers.behind, without.reads())
-    )
-    return Lifted(without, inputs) if len(inputs) > len(unchanged.inputs) else unchanged
+    behind = map(numbers.behind, without.reads())
+    inputs = (next(originals) if number is None else number for number in behind)
+    return Lifted(without, tuple(inputs))
 
 
 class _Numbers:
-    """The numbers of a problem's expressions, by the operands that stand for them."""
+    """The numbers of a problem's expressions, by the operands that stand for them.
+
+    Attributes:
+        known: Each operand with its number.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self._strides = (0,) * len(problem.y.strides)
-        self._known: list[tuple[Tensor, float]] = []
+        self.known: list[tuple[Tensor, float]] = []
 
     def taken(
         self, expression: Expression, operands: tuple[Tensor, ...]
@@ -93,14 +98,14 @@ class _Numbers:
             (Tensor(DType.FP32, self._strides, 0, DType.FP32.bytes), number)
             for number in lift.numbers
         ]
-        self._known += found
+        self.known += found
         return without, (*operands, *(tensor for tensor, _ in found))
 
     def behind(self, access: Access | None) -> float | None:
         """The number that an input stands for; None for the operator's own: equal tensors are told apart."""
         if access is None:
             return None
-        return next((number for each, number in self._known if each is access.tensor), None)
+        return next((number for each, number in self.known if each is access.tensor), None)
 
 
 def _is_quantised(problem: Problem) -> bool:
