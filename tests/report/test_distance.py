@@ -250,7 +250,9 @@ def test_bench_names_them_by_the_times_that_it_has_just_measured(bundle: PlanBun
     alone = {step.operator.name: Timing((1e-6,) * 11, Regime.WARM) for step in plan.steps}
     alone[slow] = Timing((1e-2,) * 11, Regime.WARM)
     whole = Timing((2e-3,) * 11, Regime.WARM)
-    times = SimpleNamespace(engine=whole, host=(2e-3,) * 5, operators=alone, memory="1 MiB")
+    times = SimpleNamespace(
+        engine=whole, host=(2e-3,) * 5, operators=alone, turns={}, memory="1 MiB"
+    )
     found: Any = SimpleNamespace(plan=plan, times=times, device="H200")
     text = plain_text(*_tables(found))
     assert f"far  1 operator takes more than {FAR:.0f} {TIMES} its bound and a launch" in text
