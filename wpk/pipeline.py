@@ -72,6 +72,7 @@ from wpk.search.loop import (
     runs,
     selected_problems,
     static_choices,
+    twins_of,
 )
 from wpk.search.models import StaticChoices, check_skips, find_pruning, search_model
 from wpk.search.store import RunRecord
@@ -192,7 +193,7 @@ def _built(shop: _Shop, lowered: LoweredModel) -> PlanBundle:
     named = selected_problems(program.operators, patterns)
     is_measured = bool(problems) and (bool(patterns) or not search.operators)
     run = shop.entered if is_measured else None
-    with Offers(lease, () if run is None else named) as offers:
+    with Offers(lease, () if run is None else twins_of(program.operators, named)) as offers:
         static = shop.static(lowered)
         contest = shop.contest(lowered, static, None if run is None else run[0])
         if run is None:

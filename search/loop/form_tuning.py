@@ -15,6 +15,7 @@ from wpk.search.loop.budget import Budget
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.model_tuning import ModelTuning
 from wpk.search.loop.task import Task, make_tasks
+from wpk.search.loop.twins import Twins, twins_of
 from wpk.search.models import Compiler, StaticChoices, choose_among
 from wpk.search.searchers import find_searcher
 from wpk.trial_bench import FormCases, Offers, fitting
@@ -92,8 +93,8 @@ class FormTuning:
         has = {problem: has[problem] for problem in static.kernels}
         with Offers(self.how.equipment.lease, has) as offers:
             how = replace(self.how, equipment=replace(self.how.equipment, offers=offers))
-            tasks = self._tasks(how, has, static)
-            tuned = how.tuned(tasks, static, (first, second))
+            tasks, twins = self._tasks(how, has, static)
+            tuned = how.tuned(tasks, twins, static, (first, second))
         self.choices = self.choices.beside(tuned)
         spent = time.monotonic() - begun - first.seconds - second.seconds
         fresh = sum(len(each.tried) - each.known for each in tuned.results.values())
@@ -129,14 +130,16 @@ class FormTuning:
 
     def _tasks(
         self, how: ModelTuning, has: Mapping[Problem, LoweredModel], static: StaticChoices
-    ) -> list[Task]:
+    ) -> tuple[list[Task], Twins]:
         searcher, offers = find_searcher(how.tuning.searcher), how.equipment.offers
-        tasks: list[Task] = []
+        tasks, twins = list[Task](), dict[Problem, tuple[Problem, ...]]()
         for lowered in {id(each): each for each in has.values()}.values():
             own = [problem for problem, each in has.items() if each is lowered]
+            alike = twins_of(lowered.program.operators, own)
             given = static, how.target, searcher, offers, how.tell
-            tasks += make_tasks(lowered.program, own, *given)
-        return tasks
+            tasks += make_tasks(lowered.program, alike, *given)
+            twins |= alike
+        return tasks, twins
 
     def missing(self, form: Form) -> list[Problem]:
         """Return the problems of a form that nothing was chosen for."""

@@ -17,6 +17,7 @@ from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.task import Task, make_tasks
 from wpk.search.loop.tune import tune
 from wpk.search.loop.tuning import Equipment, Session, Tuning
+from wpk.search.loop.twins import Twins, of_all_twins, twins_of
 from wpk.search.models import StaticChoices
 from wpk.search.searchers import find_searcher
 from wpk.search.store import MODELS, RunRecord, StoreKey, TuningStore, look_up
@@ -88,11 +89,14 @@ class ModelTuning:
         """What the caches hold in a deployed engine."""
         return deciding_regime(self.plan, self.target)
 
-    def tuned(self, tasks: Sequence[Task], static: StaticChoices, cases: SeedCases) -> Choices:
+    def tuned(
+        self, tasks: Sequence[Task], twins: Twins, static: StaticChoices, cases: SeedCases
+    ) -> Choices:
         """Measure, the static choices first; return the fastest that is correct of each problem.
 
         Args:
             tasks: The problems.
+            twins: Those that each of them stands for.
             static: What the models have to say of them, and of others that are not tuned.
             cases: What their candidates are checked and timed on.
 
@@ -103,7 +107,7 @@ class ModelTuning:
         """
         with self._session(cases) as session:
             _measure_static(static, [task.problem for task in tasks], session, self.tell)
-            results = tune(tasks, session, self.tell)
+            results = of_all_twins(tune(tasks, session, self.tell), twins)
             return after_tuning(static, results, session.bench, session.regime)
 
     @contextmanager
@@ -144,9 +148,9 @@ def tune_model(lowered: LoweredModel, static: StaticChoices, how: ModelTuning) -
     require_memory(lowered.program)
     program, searcher = lowered.program, find_searcher(how.tuning.searcher)
     named = selected_problems(program.operators, how.tuning.operators)
-    offers = how.equipment.offers
-    tasks = make_tasks(program, named, static, how.target, searcher, offers, how.tell)
-    return how.tuned(tasks, static, how.cases)
+    twins, offers = twins_of(program.operators, named), how.equipment.offers
+    tasks = make_tasks(program, twins, static, how.target, searcher, offers, how.tell)
+    return how.tuned(tasks, twins, static, how.cases)
 
 
 def clock_without(*cases: TimedCases) -> Callable[[], float]:

@@ -19,6 +19,8 @@ What is not floating point is exact but where errors let a tie go either way
     scatter       what goes into an element, as a sum, a product or a choice: `wpk.checks.bounds_of_writes`
     layer norm    first-order propagation through mean and variance
     resampling    what coordinates choose that are a few u off
+    regions       of images: `wpk.checks.bounds_of_regions`
+    determinants  `wpk.checks.bounds_of_determinants`
     rounding      u_type |y| + half the smallest subnormal
     recurrences   four times what roundings drawn at every step move the states by
 
@@ -33,7 +35,9 @@ import numpy as np
 
 from wpk.checks import bounds_of_sums as sums
 from wpk.checks.bounded import Call, Floats
+from wpk.checks.bounds_of_determinants import determinant
 from wpk.checks.bounds_of_recurrences import recurrence
+from wpk.checks.bounds_of_regions import regions
 from wpk.checks.bounds_of_writes import written
 from wpk.checks.float64_nodes import Array
 from wpk.checks.undecided import RULES as UNDECIDED
@@ -54,7 +58,7 @@ def bound_error(call: Call) -> Floats | None:
     return error if error is not None and bool(np.any(error)) else None
 
 
-_KNOWN = ("Split", "Dropout", "TopK", "LSTM", "GRU", "RNN", "DynamicQuantizeLinear")
+_KNOWN = ("Split", "Dropout", "TopK", "MaxPool", "LSTM", "GRU", "RNN", "DynamicQuantizeLinear")
 """Operators whose rules know all of their outputs."""
 
 
@@ -172,6 +176,8 @@ _NAMED: dict[ErrorRule, Rule] = {
     ErrorRule.RUNNING_PRODUCT: sums.running_product,
     ErrorRule.LOG_SUM: sums.log_sum,
     ErrorRule.RESAMPLED: sums.resize,
+    ErrorRule.REGIONS: regions,
+    ErrorRule.DETERMINANT: determinant,
     ErrorRule.SOFTMAX: sums.softmax,
     ErrorRule.LOG_SOFTMAX: sums.log_softmax,
     ErrorRule.NORMALISED: sums.normalised,

@@ -8,6 +8,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 _HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 
+LEFT_ALONE = ("reversed-sequences",)
+"""Passes that must be skipped for nodes of these models to have no kernel."""
+
 TEXTS = {
     # The head of a detector.
     "nms": """g (float[1, 8, 4] boxes, float[1, 2, 8] scores) => (int64[k, 3] y)

@@ -173,6 +173,35 @@ agraph (float[N,6,20] x) => (float[N,6,20] y, int64[N,6] z) {
   s = Softmax(v)
   y = ScatterElements<axis=2>(x, i, s)
 }""",
+    "regions": """
+agraph (float[2,12,9,11] x, float[N,4] r, int64[N] i, float[16,12,3,3] w1, float[8,16,1,1] w2)
+  => (float[N,8,4,5] y) {
+  a = Conv<pads=[1,1,1,1]>(x, w1)
+  b = Relu(a)
+  c = RoiAlign<output_height=4, output_width=5, sampling_ratio=2, spatial_scale=4.0,
+    coordinate_transformation_mode="output_half_pixel">(b, r, i)
+  y = Conv(c, w2)
+}""",
+    "unpooled": """
+agraph (float[N,6,8,10] x, float[12,6,3,3] w1, float[8,12,1,1] w2) => (float[N,8,8,10] y, int64[N,12,4,5] i) {
+  a = Conv<pads=[1,1,1,1]>(x, w1)
+  v, i = MaxPool<kernel_shape=[2,2], strides=[2,2]>(a)
+  s = Sigmoid(v)
+  u = MaxUnpool<kernel_shape=[2,2], strides=[2,2]>(s, i)
+  y = Conv(u, w2)
+}""",
+    "reversed": """
+agraph (float[N,7,16] x, int64[N] n, float[16,24] w1) => (float[N,7,24] y) {
+  a = MatMul(x, w1)
+  b = ReverseSequence<batch_axis=0, time_axis=1>(a, n)
+  y = Tanh(b)
+}""",
+    "determinants": """
+agraph (float[N,6,5,5] x, float[6,4] w1) => (float[N,4] y) {
+  a = Tanh(x)
+  b = Det(a)
+  y = MatMul(b, w1)
+}""",
     "recurrent": """
 agraph (float[N,7,40] x, float[1,128,40] w1, float[1,128,32] w2, float[1,256] wb) => (float[N,7,32] y) {
   axis = Constant<value_ints=[1]>()

@@ -22,6 +22,7 @@ from wpk.plan import (
 from wpk.report.plans.bodies import BodyFacts
 from wpk.report.plans.check_words import outcome_word
 from wpk.report.plans.contest import ContestFacts
+from wpk.report.plans.distance import DistantFacts
 from wpk.report.plans.memory import MemoryFacts
 from wpk.report.plans.precision import PrecisionFacts
 from wpk.report.plans.tracing import NodeFacts
@@ -216,6 +217,8 @@ class ReportFacts:
         cpu_refusal: Why the CPU device of this installation would refuse the plan; empty if not.
         sources: Generated units by digest, where they were given.
         bodies: Bodies of control flow that are engines, where their plans were given.
+        distant: Operators that take far longer than their bound and a launch, and why.
+        launch_us: What a launch takes at least.
         forms: How the form of the model was found; None where only the usual one was looked at.
     """
 
@@ -250,6 +253,8 @@ class ReportFacts:
     cpu_refusal: str
     sources: dict[str, str]
     bodies: tuple[BodyFacts, ...] = ()
+    distant: tuple[DistantFacts, ...] = ()
+    launch_us: float = 0.0
     forms: FormSearch | None = None
 
     @cached_property
