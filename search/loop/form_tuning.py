@@ -97,7 +97,8 @@ class FormTuning:
             tuned = how.tuned(tasks, twins, static, (first, second))
         self.choices = self.choices.beside(tuned)
         spent = time.monotonic() - begun - first.seconds - second.seconds
-        fresh = sum(len(each.tried) - each.known for each in tuned.results.values())
+        own = (tuned.results[problem] for problem in twins)
+        fresh = sum(len(each.tried) - each.known for each in own)
         budget = _without(self.how.tuning.budget, spent, fresh)
         self.how = replace(self.how, tuning=replace(self.how.tuning, budget=budget))
         return best_seconds(tuned)
