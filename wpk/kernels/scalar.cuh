@@ -1,4 +1,4 @@
-// Scalar types as they lie in memory, and their conversions to and from the float that kernels compute in.
+// Scalar types as they lie in memory, and their conversions to and from the float or the double that kernels compute in.
 #pragma once
 
 #include <wpk/kernels/portable.cuh>
@@ -44,9 +44,27 @@ WPK_DEVICE uint32 asUint32(float value)
     return bits;
 }
 
+WPK_DEVICE double asDouble(uint64 bits)
+{
+    double value;
+    memcpy(&value, &bits, 8);
+    return value;
+}
+
+WPK_DEVICE uint64 asUint64(double value)
+{
+    uint64 bits;
+    memcpy(&bits, &value, 8);
+    return bits;
+}
+
 WPK_DEVICE bool isNan(float value)
 {
     return (asUint32(value) & 0x7fffffffu) > 0x7f800000u;
+}
+WPK_DEVICE bool isNan(double value)
+{
+    return (asUint64(value) & 0x7fffffffffffffffull) > 0x7ff0000000000000ull;
 }
 
 // The larger of two numbers; NaN where one is NaN (fmaxf would drop it).
@@ -71,10 +89,20 @@ WPK_DEVICE float smaller(float a, float b)
 #endif
 }
 
-// Of float and of integers.
+WPK_DEVICE double larger(double a, double b)
+{
+    return a > b || isNan(a) ? a : b;
+}
+WPK_DEVICE double smaller(double a, double b)
+{
+    return a < b || isNan(a) ? a : b;
+}
+
+// Of float and of integers. A double never becomes a float unnoticed: `toNumber<double>` reads it.
 template <class T>
 WPK_DEVICE float toFloat(T value)
 {
+    static_assert(!isSame<T, double>, "a double is computed with in double");
     return static_cast<float>(value);
 }
 WPK_DEVICE float toFloat(bool value)
@@ -152,8 +180,8 @@ WPK_DEVICE T roundTo8Bits(float value)
 }
 
 // Truncates towards zero and saturates to [lowest, 2^power); a NaN gives 0.
-template <class T>
-WPK_DEVICE T truncateFloat(float value, float lowest, float power, T lowestValue, T highestValue)
+template <class T, class Number>
+WPK_DEVICE T truncate(Number value, Number lowest, Number power, T lowestValue, T highestValue)
 {
     if (isNan(value))
         return T(0);
@@ -192,6 +220,40 @@ WPK_DEVICE T roundTo16Bits(float value)
 
 } // namespace detail
 
+namespace detail
+{
+
+// An integer: `Number` is float or double.
+template <class T, class Number>
+WPK_DEVICE T toInteger(Number value)
+{
+    constexpr auto power = [](double n) { return static_cast<Number>(n); }; // a power of two, which both types have
+    if constexpr (isSame<T, int8>)
+        return truncate<T, Number>(value, power(-128.0), power(128.0), -128, 127);
+    else if constexpr (isSame<T, uint8>)
+        return truncate<T, Number>(value, power(0.0), power(256.0), 0, 255);
+    else if constexpr (isSame<T, int16>)
+        return truncate<T, Number>(value, power(-32768.0), power(32768.0), -32768, 32767);
+    else if constexpr (isSame<T, uint16>)
+        return truncate<T, Number>(value, power(0.0), power(65536.0), 0, 65535);
+    else if constexpr (isSame<T, int32>)
+        return truncate<T, Number>(value, power(-2147483648.0), power(2147483648.0), -2147483647 - 1, 2147483647);
+    else if constexpr (isSame<T, uint32>)
+        return truncate<T, Number>(value, power(0.0), power(4294967296.0), 0u, 4294967295u);
+    else if constexpr (isSame<T, uint64>)
+        return truncate<T, Number>(value, power(0.0), power(18446744073709551616.0), 0ull, 18446744073709551615ull);
+    else
+        return truncate<T, Number>(value, power(-9223372036854775808.0), power(9223372036854775808.0),
+            -9223372036854775807ll - 1, 9223372036854775807ll);
+}
+
+} // namespace detail
+
+template <class T>
+inline constexpr bool isInteger =
+    isSame<T, int8> || isSame<T, uint8> || isSame<T, int16> || isSame<T, uint16> || isSame<T, int32>
+    || isSame<T, uint32> || isSame<T, int64> || isSame<T, uint64> || isSame<T, bool>;
+
 // Converts to storage type T. Floating types round to nearest, ties to even; what is beyond the largest number becomes
 // infinity, or NaN where there is none. Integers truncate
 // towards zero and saturate (as ONNX Cast does within range; apply rintf first to round); NaN gives 0.
@@ -199,31 +261,47 @@ WPK_DEVICE T roundTo16Bits(float value)
 template <class T>
 WPK_DEVICE T fromFloat(float value)
 {
-    if constexpr (isSame<T, float>)
+    if constexpr (isSame<T, float> || isSame<T, double>)
         return value;
     else if constexpr (isSame<T, bool>)
         return value != 0.0f;
-    else if constexpr (isSame<T, int8>)
-        return detail::truncateFloat<T>(value, -128.0f, 128.0f, -128, 127);
-    else if constexpr (isSame<T, uint8>)
-        return detail::truncateFloat<T>(value, 0.0f, 256.0f, 0, 255);
-    else if constexpr (isSame<T, int16>)
-        return detail::truncateFloat<T>(value, -32768.0f, 32768.0f, -32768, 32767);
-    else if constexpr (isSame<T, uint16>)
-        return detail::truncateFloat<T>(value, 0.0f, 65536.0f, 0, 65535);
-    else if constexpr (isSame<T, int32>)
-        return detail::truncateFloat<T>(value, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647);
-    else if constexpr (isSame<T, uint32>)
-        return detail::truncateFloat<T>(value, 0.0f, 4294967296.0f, 0u, 4294967295u);
-    else if constexpr (isSame<T, uint64>)
-        return detail::truncateFloat<T>(value, 0.0f, 18446744073709551616.0f, 0ull, 18446744073709551615ull);
-    else if constexpr (isSame<T, int64>)
-        return detail::truncateFloat<T>(
-            value, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807ll - 1, 9223372036854775807ll);
+    else if constexpr (isInteger<T>)
+        return detail::toInteger<T>(value);
     else if constexpr (isFloat8<T>)
         return detail::roundTo8Bits<T>(value);
     else
         return detail::roundTo16Bits<T>(value);
+}
+
+namespace detail
+{
+
+// Rounds to the neighbouring float whose last bit is set, unless a float is equal: what is rounded to fewer bits from
+// there is rounded as if from the double (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+WPK_DEVICE float roundToOdd(double value)
+{
+    const float nearest = static_cast<float>(value);
+    if (static_cast<double>(nearest) == value || isNan(value))
+        return nearest;
+    const uint32 magnitude = asUint32(nearest) & 0x7fffffffu;
+    const bool away = static_cast<double>(asFloat(magnitude)) > fabs(value);
+    return asFloat(((away ? magnitude - 1u : magnitude) | 1u) | (asUint64(value) >> 63 != 0 ? 0x80000000u : 0u));
+}
+
+} // namespace detail
+
+// The same from double: every type is rounded to once.
+template <class T>
+WPK_DEVICE T fromDouble(double value)
+{
+    if constexpr (isSame<T, double> || isSame<T, float>)
+        return static_cast<T>(value);
+    else if constexpr (isSame<T, bool>)
+        return value != 0.0;
+    else if constexpr (isInteger<T>)
+        return detail::toInteger<T>(value);
+    else
+        return fromFloat<T>(detail::roundToOdd(value));
 }
 
 // Two values of a 16-bit type in one word, `low` in the low half.

@@ -97,8 +97,9 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             stores=moved_bytes(domain.y, domain.full_shape, domain.row),
             blocks=ceil_divide(total, per_thread * threads),
             threads=threads,
-            registers=24 + per_thread * max(1, len(problem.inputs)),
+            registers=24 + per_thread * max(1, len(problem.inputs)) * (problem.numbers.bytes / 4),
             early=columns["early"] == 1,
+            numbers=problem.numbers,
         ).work(target)
 
     def kernel(self, problem: Elementwise, schedule: ElementwiseSchedule) -> KernelPlan:

@@ -132,6 +132,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         runs = ceil_divide(problem.cols + problem.y.padding, vector * threads)
         ahead = vector * runs * len(problem.epilogue.operands)
         ahead = np.where(ahead <= MAX_CACHED, ahead, 0.0)  # `NormTail` of the header
+        words = problem.numbers.bytes / 4
         per_value = _FLOPS[problem.kind] + flops(problem.epilogue.expression)
         read, tail = (
             sum(moved_bytes(t, shape, axis) * narrow_access(vector, t.dtype.bytes) for t in tensors)
@@ -144,11 +145,13 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             stores=float(rows * (problem.cols + problem.y.padding) * problem.y.dtype.bytes),
             blocks=ceil_divide(rows, columns["rows"].astype(float)),
             threads=threads * columns["rows"],
-            registers=32 + vector * (2 + np.where(cached, runs, 0)) + np.where(cached, ahead, 0.0),
+            registers=32
+            + (vector * (2 + np.where(cached, runs, 0)) + np.where(cached, ahead, 0.0)) * words,
             steps=np.where(cached, 1.0, passes * runs),
-            shared_bytes=np.where(threads > _WARP, threads / _WARP * 4, 0.0),
+            shared_bytes=np.where(threads > _WARP, threads / _WARP * problem.numbers.bytes, 0.0),
             thread_loads=np.where(threads > _WARP, threads / _WARP * _PASSES[problem.kind], 0.0),
             early=columns["early"] == 1,
+            numbers=problem.numbers,
         ).work(target)
 
     def kernel(self, problem: Normalisation, schedule: NormalisationSchedule) -> KernelPlan:

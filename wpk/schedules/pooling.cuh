@@ -101,7 +101,7 @@ WPK_DEVICE void pooling(Inputs<1 + Problem::Operands::count> inputs, int n, void
             result, inputs.at + 1, valid, place.n, place.p, place.q, part.start);
     }
     const int64 target = Y::offset(place.n, place.p, place.q, part.start);
-    storeRowFromFloat<Y, V>(y, target, valid, part.room, result);
+    storeRowOf<Y, V>(y, target, valid, part.room, result);
 }
 
 } // namespace wpk
