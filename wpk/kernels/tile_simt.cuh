@@ -142,7 +142,7 @@ WPK_DEVICE void multiplyPositions(Value (&acc)[Shape::threadM][Shape::threadN], 
         {
             WPK_UNROLL
             for (int j = 0; j < Shape::threadN; ++j)
-                acc[i][j] = multiplyAdd(a[e][i], b[j], acc[i][j]);
+                acc[i][j] = multiplyAdd(a[e][i], b[j], acc[i][j]); // @multiplied
         }
     }
 }

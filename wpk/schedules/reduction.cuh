@@ -105,7 +105,7 @@ WPK_DEVICE void reduceShare(
                 if (v >= present[j] || first + j * Splits >= total)
                     continue;
                 const Number value = Problem::Prologue::evaluate(Number(0), operands[j].values[v]);
-                sums[v] = reduceTwo<Problem::kind>(sums[v], value);
+                sums[v] = reduceTwo<Problem::kind>(sums[v], value); // @reduced
             }
         }
     }
