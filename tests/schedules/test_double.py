@@ -144,7 +144,7 @@ def test_a_formula_and_a_transpose_of_it(execution: Any) -> None:
 @pytest.mark.parametrize("dtype", [DType.FP16, DType.BF16, DType.FP32, DType.FP8_E5M2])
 def test_a_cast_rounds_once(dtype: DType, fast_execution: Any) -> None:
     """Just above ties that rounding to fp32 first would reach; and what is beyond all numbers, or no number."""
-    ties = 1.0 + np.arange(8) * 2.0 * dtype.unit_roundoff + dtype.unit_roundoff
+    ties = 1.0 + np.arange(3) * 2.0 * dtype.unit_roundoff + dtype.unit_roundoff
     x = np.concatenate([ties, ties + 2.0**-45, ties - 2.0**-45, [1e300, -1e300, np.nan, 1e-310]])
     x = np.concatenate([x, -x])[np.newaxis]
     problem = Elementwise(
