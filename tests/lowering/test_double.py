@@ -68,9 +68,7 @@ def test_fp32_is_not_drawn_into_fp64(tmp_path: Path) -> None:
 
 
 def test_a_cast_alone_is_a_copy_that_converts(tmp_path: Path) -> None:
-    model = lowered(
-        tmp_path, "g (double[N, 6] x) => (float16[N, 6] y) { y = Cast<to = 10> (x) }"
-    )
+    model = lowered(tmp_path, "g (double[N, 6] x) => (float16[N, 6] y) { y = Cast<to = 10> (x) }")
     (operator,) = model.program.operators
     assert isinstance(operator.problem, Elementwise)
     assert operator.problem.words() == "cast fp64→fp16 6"

@@ -114,9 +114,7 @@ class DisturbedModel:
         if draw is not None:
             size = size_before_the_difference(node, given)
             if size is not None:
-                values[made[0]] = draw.difference(
-                    values[made[0]], size, self._type_of(made[0])
-                )
+                values[made[0]] = draw.difference(values[made[0]], size, self._type_of(made[0]))
             for name in values.keys() - self._kept:
                 values[name] = draw.result(values[name], node.op_type, self._type_of(name))
         return values

@@ -42,9 +42,7 @@ def computes_in_double(node: onnx.NodeProto, doubles: Collection[str]) -> bool:
     return any(name in doubles for name in (*node.input, *node.output) if name)
 
 
-def exact_to_double(
-    graph: FlatGraph, given: Mapping[str, np.dtype[np.generic]]
-) -> frozenset[str]:
+def exact_to_double(graph: FlatGraph, given: Mapping[str, np.dtype[np.generic]]) -> frozenset[str]:
     """Return the names of the tensors of fp64 whose way from the model's inputs has no narrower arithmetic.
 
     Args:

@@ -1,7 +1,8 @@
 // The numbers that kernels compute in: float, double, and integers of 64 bits, which wrap around.
 //
-// What fp32 cannot hold exactly is computed in double, or in int64 or uint64; a narrower type drops the bits above where a value
-// is brought back into it. What C++ leaves open has a value here: divided by zero is 0, and shifts may be of any width.
+// What fp32 cannot hold exactly is computed in double, or in int64 or uint64; a narrower type drops the bits above
+// where a value is brought back into it. What C++ leaves open has a value here: divided by zero is 0, and shifts may be
+// of any width.
 #pragma once
 
 #include <wpk/kernels/scalar.cuh>

@@ -1,4 +1,5 @@
-// Scalar types as they lie in memory, and their conversions to and from the float or the double that kernels compute in.
+// Scalar types as they lie in memory, and their conversions to and from the float or the double that kernels compute
+// in.
 #pragma once
 
 #include <wpk/kernels/portable.cuh>
@@ -227,7 +228,10 @@ namespace detail
 template <class T, class Number>
 WPK_DEVICE T toInteger(Number value)
 {
-    constexpr auto power = [](double n) { return static_cast<Number>(n); }; // a power of two, which both types have
+    constexpr auto power = [](double n)
+    {
+        return static_cast<Number>(n);
+    }; // a power of two, which both types have
     if constexpr (isSame<T, int8>)
         return truncate<T, Number>(value, power(-128.0), power(128.0), -128, 127);
     else if constexpr (isSame<T, uint8>)

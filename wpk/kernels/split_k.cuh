@@ -33,8 +33,8 @@ struct SplitRange
     }
 
     // Adds the parts of all blocks of the tile. False in every block but the one whose `accumulators` (an array of
-    // floats, doubles or int32 of any rank) then hold the sum. `shared` is free for the block to use. With Others, the block has
-    // more than Threads threads: those beyond call this too, and hold nothing.
+    // floats, doubles or int32 of any rank) then hold the sum. `shared` is free for the block to use. With Others, the
+    // block has more than Threads threads: those beyond call this too, and hold nothing.
     template <int Threads, bool Others = false, class Accumulators>
     WPK_DEVICE bool sum(Accumulators& accumulators, unsigned char* shared, const Partials& partials) const
     {

@@ -1,7 +1,8 @@
 // A block's matrix product on the ordinary cores in fp32 or fp64: tiles in shared memory, a tile of accumulators in
 // each thread's registers, fused multiply-adds and nothing else.
 //
-// D[row][column] += sum over k of A[row][k] * B[column][k]. In shared memory all is of one type, float or double. B lies depth-major
+// D[row][column] += sum over k of A[row][k] * B[column][k]. In shared memory all is of one type, float or double. B
+// lies depth-major
 // ([k][column]); A depth-major too, or row-major ([row][k]), which the schedule chooses; both with
 // `padding` numbers after each line.
 #pragma once
@@ -160,7 +161,7 @@ WPK_DEVICE void multiplyTile(typename Shape::Value (&acc)[Shape::threadM][Shape:
     const Value* const tileA = reinterpret_cast<const Value*>(stage);
     const Value* const tileB = tileA + Shape::valuesA + thread.n * Shape::runN;
     constexpr int kCount = Shape::rowMajor ? Shape::width : 1; // positions of the reduction that one load of A gives
-    constexpr int kUnrolled = 8;                    // enough to hide a load, and quick to compile
+    constexpr int kUnrolled = 8;                               // enough to hide a load, and quick to compile
     for (int base = 0; base < Shape::blockK; base += kUnrolled)
     {
         WPK_UNROLL

@@ -41,8 +41,8 @@ WPK_DEVICE T shuffleFrom(uint32 mask, T value, uint32 source)
 #endif
 } // namespace detail
 
-// The value, a float, uint32 or double, that lane `source` (0..31) passed. All lanes of `mask` call it; `source` is one of
-// them.
+// The value, a float, uint32 or double, that lane `source` (0..31) passed. All lanes of `mask` call it; `source` is one
+// of them.
 template <class T>
 WPK_DEVICE T shuffle(T value, int source, uint32 mask = kAllLanes)
 {

@@ -168,7 +168,9 @@ def _normalisation(problem: Normalisation, rng: np.random.Generator) -> RandomCa
     x = np.broadcast_to(evaluate(problem.prologue, None, wide), shape)
     before = np.zeros(1)
     if not isinstance(problem.prologue, Operand):
-        before = _SPECIAL_FUNCTIONS * _unit(problem) * (np.abs(x) + sum(np.abs(each) for each in wide))
+        before = (
+            _SPECIAL_FUNCTIONS * _unit(problem) * (np.abs(x) + sum(np.abs(each) for each in wide))
+        )
     exponential = problem.kind in (NormKind.SOFTMAX, NormKind.LOG_SOFTMAX)
     error = (_softmax_error if exponential else _norm_error)(problem, x, before)
     output, allowed = _finish(problem, normalise(x, problem), error, operands)

@@ -28,9 +28,9 @@ def numbers_of(op: str, parts: Sequence[Computation]) -> DType | None:
     """
     if not any(DType.FP64 in (part.dtype, part.numbers) for part in parts):
         return integers_of(op, parts)
-    if not any(part.dtype is DType.FP64 for part in parts):
-        if any(part.dtype.is_integer for part in parts):
-            raise RefusedError(f"{op} of integers fused with work in fp64")
+    types = {part.dtype for part in parts}
+    if DType.FP64 not in types and any(dtype.is_integer for dtype in types):
+        raise RefusedError(f"{op} of integers fused with work in fp64")
     for part in parts:
         _require_joinable(op, part)
     return DType.FP64

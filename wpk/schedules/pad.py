@@ -63,7 +63,10 @@ class PadTemplate(VectorTemplate[Pad]):
     def _members(self, problem: Pad) -> Members:
         first, second, row = _order(problem)
         order = (0, first, second, row)
-        constants: dict[str, Member] = {"rowPadding": problem.y.padding, "value": Bits(problem.value)}
+        constants: dict[str, Member] = {
+            "rowPadding": problem.y.padding,
+            "value": Bits(problem.value),
+        }
         for label, axis in (("1", first), ("2", second), ("Row", row)):
             constants[f"x{label}"] = 1 if axis is None else problem.x_shape[axis]
             constants[f"y{label}"] = 1 if axis is None else problem.y_shape[axis]

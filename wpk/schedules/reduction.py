@@ -144,7 +144,8 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             stores=float(prod(outer) * problem.y.dtype.bytes),
             blocks=blocks,
             threads=threads,
-            registers=24 + vector * (1 + len(problem.inputs) * at_once) * (_value_bytes(problem) / 4),
+            registers=24
+            + vector * (1 + len(problem.inputs) * at_once) * (_value_bytes(problem) / 4),
             steps=walked.clip(min=1.0),
             stages=np.minimum(walked, at_once).clip(min=1.0),
             shared_bytes=threads * vector * _value_bytes(problem) * (splits > 1),

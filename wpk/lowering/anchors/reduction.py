@@ -95,9 +95,7 @@ class ReductionRule(AnchorRule):
             prologue=computed_in(result.numbers, _before(x.expression, before)),
             inputs=tensors,
             y=y.tensor(),
-            epilogue=Epilogue(
-                stored(whole(result), y.dtype), tuple(v.tensor() for v in operands)
-            ),
+            epilogue=Epilogue(stored(whole(result), y.dtype), tuple(v.tensor() for v in operands)),
         )
         return LoweredProblem(problem, (*inputs, *operands))
 
