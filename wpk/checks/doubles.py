@@ -75,7 +75,7 @@ def _said_type(node: onnx.NodeProto) -> int | None:
     """The element type that an attribute says."""
     for attribute in node.attribute:
         if attribute.name in ("to", "dtype"):
-            return attribute.i
+            return int(attribute.i)
         if attribute.name == "value" and attribute.type == onnx.AttributeProto.TENSOR:
-            return attribute.t.data_type
+            return int(attribute.t.data_type)
     return None

@@ -74,7 +74,8 @@ WPK_DEVICE void reduceShare(
     constexpr bool outer = Problem::alongOuter;
     constexpr int runs = outer ? Problem::i3 : ceilDivide(Problem::i3, V);
     constexpr int total = Problem::i1 * Problem::i2 * runs, steps = ceilDivide(total, Splits);
-    constexpr int elements = minOf(64, 32768 / (Outputs * Splits)); // of large blocks, a thread has few registers
+    constexpr int words = minOf(64, 32768 / (Outputs * Splits)); // of large blocks, a thread has few registers
+    constexpr int elements = words * 4 / static_cast<int>(sizeof(Number));
     constexpr int atOnce = minOf(steps, maxOf(1, minOf(8, elements / (V * maxOf(1, Operands::count)))));
     WPK_UNROLL
     for (int v = 0; v < V; ++v)

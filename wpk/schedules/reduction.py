@@ -31,7 +31,7 @@ STATIC_SHARED_BYTES = 48 * 1024
 """Shared memory that a kernel may declare."""
 
 _MOST_LOADS, _MOST_LOADED, _BLOCK_LOADED = 8, 64, 32768
-"""Loads that a thread has under way at once, and elements of them, in a thread and in a block;
+"""Loads that a thread has under way at once, and words of them, in a thread and in a block;
 reduction.cuh has the same."""
 
 
@@ -133,7 +133,8 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         run = outputs * vector if view.along_outer else splits * vector
         size = problem.inputs[0].dtype.bytes if problem.inputs else 4
         operands = max(1, len(problem.inputs))
-        elements = np.minimum(_MOST_LOADED, _BLOCK_LOADED / threads)
+        words = _value_bytes(problem) / 4
+        elements = np.minimum(_MOST_LOADED, _BLOCK_LOADED / threads) / words
         at_once = np.floor(elements / (vector * operands)).clip(1, _MOST_LOADS)
         tail = prod(outer) * flops(problem.epilogue.expression)
         moved = sum(moved_bytes(t, shape, fastest or 0) for t in problem.inputs)
