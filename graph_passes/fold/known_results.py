@@ -58,7 +58,7 @@ class KnownResults(Rule[_Known]):
             known = _result(node, graph.opset)
         else:
             return None
-        if known is None or known.array.nbytes > _MOST_BYTES or known.array.dtype == np.float64:
+        if known is None or known.array.nbytes > _MOST_BYTES:
             return None  # no kernel copies numbers of 64 bits
         return known
 
