@@ -67,7 +67,7 @@ from wpk.search.loop import (
     static_choices,
     tune_model,
 )
-from wpk.search.models import check_skips, search_model
+from wpk.search.models import check_skips, find_pruning, search_model
 from wpk.search.store import RunRecord
 from wpk.targets import Target
 from wpk.trial_bench import GpuLease, Offers
@@ -167,7 +167,9 @@ def _built(shop: _Shop, lowered: LoweredModel) -> PlanBundle:
     run = shop.entered if is_measured else None
     with Offers(lease, () if run is None else named) as offers:
         skipped = job.build.skip_templates
-        static = search_model(problems, TEMPLATES, job.target, pool.compile, progress, skip=skipped)
+        pruning = find_pruning(search.prune)
+        asked = problems, TEMPLATES, job.target, pool.compile, progress
+        static = search_model(*asked, skip=skipped, pruning=pruning)
         choices = static_choices(static)
         constants = PackedConstants(program.constants)
         parts = choices.implementations, choices.kernels
@@ -203,7 +205,8 @@ def preview(
     job = _Job(Path(model), build, target, CacheFolder(cache), progress)
     tuning = job.tuning(search, None)
     operators, skipped = job.lower().all_operators, build.skip_templates
-    return preview_of(operators, target, tuning, search.operators, progress, skip=skipped)
+    asked = operators, target, tuning, search.operators, progress
+    return preview_of(*asked, skip=skipped, pruning=find_pruning(search.prune))
 
 
 def recall(run: str, cache: Paths | None = None) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class KnownResults(Rule[_Known]):
         else:
             return None
         if known is None or known.array.nbytes > _MOST_BYTES:
-            return None  # no kernel copies numbers of 64 bits
+            return None
         return known
 
     def rewrite(self, editor: GraphEditor, match: _Known) -> None:

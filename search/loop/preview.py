@@ -10,7 +10,7 @@ from wpk.progress import Progress
 from wpk.schedules import TEMPLATES
 from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.tuning import Tuning
-from wpk.search.models import Shortlists, shortlist_problems
+from wpk.search.models import Pruning, Shortlists, shortlist_problems
 from wpk.search.store import StoreKey, TuningStore
 from wpk.targets import Target
 
@@ -67,6 +67,7 @@ def preview_of(
     tell: Progress,
     *,
     skip: Collection[str],
+    pruning: Pruning,
 ) -> Preview:
     """Score every distinct problem and count what would be measured.
 
@@ -77,6 +78,7 @@ def preview_of(
         patterns: Of the operators to measure; empty for all.
         tell: Told of the progress.
         skip: Names of templates not to use.
+        pruning: What keeps schedules.
 
     Raises:
         ScheduleError: A problem has no legal schedule.
@@ -89,7 +91,7 @@ def preview_of(
         if isinstance(operator.problem, Fallback):
             continue
         names.setdefault(operator.problem, []).append(operator.name)
-    shortlists = shortlist_problems(names, TEMPLATES, target, skip, tell)
+    shortlists = shortlist_problems(names, TEMPLATES, target, skip, tell, pruning)
     known = _known([shortlists[p] for p in names if p in named], target, tuning)
     problems = tuple(
         _problem(tuple(names[problem]), each, known.get(problem, 0), tuning, problem in named)

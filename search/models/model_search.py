@@ -9,6 +9,7 @@ from wpk.build import Compilation, CompiledKernel
 from wpk.kernel_source import KernelSource
 from wpk.problems import Problem
 from wpk.progress import Progress
+from wpk.search.models.pruning import WAVES, Pruning
 from wpk.search.models.shortlist import Template
 from wpk.search.models.static_search import (
     FINALISTS,
@@ -48,6 +49,7 @@ def search_model(
     progress: Progress,
     *,
     skip: Collection[str] = (),
+    pruning: Pruning = WAVES,
 ) -> StaticChoices:
     """Choose a schedule for each distinct problem.
 
@@ -60,11 +62,12 @@ def search_model(
         compiler: Compiles the schedules that the models like best.
         progress: Told of scoring and compiling.
         skip: Names of templates not to use.
+        pruning: What keeps schedules.
 
     Raises:
         ScheduleError: A problem has no schedule that compiles; says why of each.
     """
-    shortlists = shortlist_problems(problems, templates, target, skip, progress)
+    shortlists = shortlist_problems(problems, templates, target, skip, progress, pruning)
     compiled: dict[str, Compilation] = {}
     finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(shortlists, ())
     choices: dict[Problem, KernelChoice] = {}

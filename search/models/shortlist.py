@@ -1,8 +1,8 @@
 """A shortlist leads from a template's whole space to the few schedules worth compiling.
 
-    space -> legal -> score keeps max(24, 3.5 %), at most 256, of each family -> estimate ranks
+    space -> legal -> score keeps some -> estimate ranks
 
-Scores without bank conflicts are upper limits of the scores with them, so conflicts are counted in
+Which score, and how many it keeps, is a `Pruning`. Scores without bank conflicts are upper limits of the scores with them, so conflicts are counted in
 the order of these limits, and only until no uncounted schedule can enter the kept ones any more.
 """
 
@@ -15,25 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance import (
-    Bound,
-    Columns,
-    Floats,
-    SharedCost,
-    Work,
-    estimate,
-    extended_pul,
-    shared_cost,
-)
+from wpk.performance import Bound, Columns, Floats, SharedCost, Work, estimate, shared_cost
 from wpk.plan import Funnel
 from wpk.problems import Problem
 from wpk.schedules import Schedule, ScheduleTemplate
+from wpk.search.models.pruning import WAVES, Pruning
 from wpk.targets import Target
 
 MOST_SCORED = 100_000
 """Legal schedules that are scored at most; beyond, as many are drawn with a fixed seed."""
-
-LEAST_KEPT, MOST_KEPT, KEPT_SHARE = 24, 256, 0.035
 
 PROMISING = 8
 """How many of the kept schedules, those with the least estimates, are measured before a searcher proposes others.
@@ -53,7 +43,7 @@ class Prediction:
 
     Attributes:
         schedule: The schedule.
-        score: Extended PUL with its bank conflicts counted, between 0 and 1.
+        score: What prunes, with its bank conflicts counted, between 0 and 1.
         shared: What its shared memory loads cost: COEF_bc and passes a load.
         estimate: Predicted seconds.
     """
@@ -79,7 +69,9 @@ class Shortlist:
     ranked: tuple[Prediction, ...]
 
 
-def shortlist(problem: Problem, template: Template, target: Target, bound: Bound) -> Shortlist:
+def shortlist(
+    problem: Problem, template: Template, target: Target, bound: Bound, pruning: Pruning = WAVES
+) -> Shortlist:
     """Return the schedules of a template that are worth compiling for a problem; none where none is legal.
 
     Args:
@@ -87,12 +79,13 @@ def shortlist(problem: Problem, template: Template, target: Target, bound: Bound
         template: Where the schedules come from.
         target: The GPU.
         bound: The problem's bound on the target.
+        pruning: What keeps them.
     """
     space, legal = template.space(problem, target)
     count = _rows(legal)
     if count == 0:
         return Shortlist(template, Funnel(template.name, "", space, 0, 0, 0), ())
-    models = _Models(problem, template, target, bound, _thin(legal))
+    models = _Models(problem, template, target, bound, _thin(legal), pruning)
     kept, costs = _keep_of_each_family(models, count)
     funnel = Funnel(template.name, "", space, legal=count, kept=len(kept), compiled=0)
     return Shortlist(template, funnel, models.predictions(kept, costs))
@@ -106,11 +99,6 @@ def predict(
     return models.predictions([0], models.costs([0]))[0]
 
 
-def kept_count(legal: int) -> int:
-    """Return how many schedules the score leaves of so many legal ones: max(24, 3.5 %), at most 256."""
-    return min(legal, MOST_KEPT, max(LEAST_KEPT, round(KEPT_SHARE * legal)))
-
-
 @dataclass(frozen=True)
 class _Models:
     """The models' view of one template's schedules."""
@@ -120,6 +108,7 @@ class _Models:
     target: Target
     bound: Bound
     columns: Columns
+    pruning: Pruning = WAVES
 
     @cached_property
     def work(self) -> Work:
@@ -127,7 +116,7 @@ class _Models:
 
     def order(self) -> tuple[NDArray[np.int64], Floats]:
         """Return rows by falling score without conflicts, ties by estimate, then by the parameters."""
-        score = extended_pul(self.work, self.bound.operations, self.target).score
+        score = self.pruning.score(self.work, self.bound, self.target, None)
         seconds = estimate(self.work, self.bound, self.target)
         rounded = score.round(_TIE_DIGITS)
         return np.lexsort((seconds, -rounded)), rounded
@@ -147,8 +136,7 @@ class _Models:
 
     def scores(self, rows: list[int], costs: dict[int, SharedCost]) -> Floats:
         work = select(self.work, np.asarray(rows))
-        passes = np.asarray([costs[row].passes for row in rows])
-        return extended_pul(work, self.bound.operations, self.target, passes).score
+        return self.pruning.score(work, self.bound, self.target, [costs[row] for row in rows])
 
     def predictions(self, rows: list[int], costs: dict[int, SharedCost]) -> tuple[Prediction, ...]:
         work = select(self.work, np.asarray(rows))
@@ -170,13 +158,15 @@ class _Models:
 def _keep_of_each_family(models: _Models, legal: int) -> tuple[list[int], dict[int, SharedCost]]:
     """The best rows of every family by counted score, and the cost of every row that was counted."""
     families = models.template.families(models.columns)
+    if not models.pruning.by_family:
+        families = np.zeros_like(families)
     order, limits = models.order()
     kept: list[int] = []
     costs: dict[int, SharedCost] = {}
     for family in np.unique(families):
         candidates = order[families[order] == family]
         share = legal * candidates.size // families.size
-        rows, counted = _keep(models, candidates.tolist(), limits, kept_count(share))
+        rows, counted = _keep(models, candidates.tolist(), limits, models.pruning.kept(share))
         kept += rows
         costs |= counted
     return sorted(kept), costs

@@ -26,6 +26,7 @@ from wpk.plan import Funnel
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.schedules import TEMPLATE_OF
+from wpk.search.models.pruning import WAVES, Pruning
 from wpk.search.models.shortlist import Prediction, Shortlist, Template, predict, shortlist
 from wpk.targets import Target
 
@@ -154,7 +155,11 @@ def check_skips(skip: Collection[str], templates: Iterable[Template]) -> None:
 
 
 def shortlist_all(
-    problem: Problem, templates: Iterable[Template], target: Target, skip: Collection[str] = ()
+    problem: Problem,
+    templates: Iterable[Template],
+    target: Target,
+    skip: Collection[str] = (),
+    pruning: Pruning = WAVES,
 ) -> Shortlists:
     """Shortlist every template that can carry the problem.
 
@@ -163,6 +168,7 @@ def shortlist_all(
         templates: Where schedules come from; those of other kinds of problem are passed over.
         target: The GPU.
         skip: Names of templates not to use; nothing is asked of them.
+        pruning: What keeps schedules.
 
     Raises:
         ScheduleError: No template can, or none has a legal schedule; says why of each.
@@ -177,7 +183,7 @@ def shortlist_all(
             continue
         reason = template.why_not(problem, target)
         if reason is None:
-            found = shortlist(problem, template, target, limit)
+            found = shortlist(problem, template, target, limit, pruning)
             if found.ranked:
                 shortlists.append(found)
                 continue
@@ -194,13 +200,14 @@ def shortlist_problems(
     target: Target,
     skip: Collection[str],
     tell: Progress,
+    pruning: Pruning = WAVES,
 ) -> dict[Problem, Shortlists]:
     """Shortlist every template for each distinct problem, as `shortlist_all` does."""
     distinct = list(dict.fromkeys(problems))
     shortlists: dict[Problem, Shortlists] = {}
     for done, problem in enumerate(distinct):
         tell("scoring schedules", done, len(distinct))
-        shortlists[problem] = shortlist_all(problem, templates, target, skip)
+        shortlists[problem] = shortlist_all(problem, templates, target, skip, pruning)
     tell("scoring schedules", len(distinct), len(distinct))
     return shortlists
 

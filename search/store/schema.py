@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wpk.errors import WpkError
 
-SCHEMA = 6
+SCHEMA = 7
 """The version of the tables; it rises whenever they or their contents change. `_MIGRATIONS` brings older tables
 up to date."""
 
@@ -88,6 +88,12 @@ _MIGRATIONS = {
             "UPDATE runs SET request = json_set(request, '$.build.fallback', 'off', '$.build.shapes',"
             " (SELECT json_group_object(key, json_array(json(value)))"
             " FROM json_each(request, '$.build.shapes'))) WHERE json_valid(request)"
+        ),
+    ),
+    6: (
+        (
+            "UPDATE runs SET request = json_set(request, '$.search.prune', 'waves')"
+            " WHERE json_valid(request)"
         ),
     ),
 }

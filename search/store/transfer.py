@@ -39,6 +39,9 @@ _FALLS_BACK = 6
 """The first schema whose runs say what becomes of nodes without a kernel, which were refused before, and
 whose shapes are ranges."""
 
+_NAMES_PRUNING = 7
+"""The first schema whose runs say what narrowed the schedules down; before, there was one score."""
+
 _OLDER_OPTIONS = {
     **{name: name for name in ("target", "precision", "shapes", "effort", "budget", "operators")},
     "skipped_passes": "skip_passes",
@@ -212,6 +215,8 @@ class _Reader:
                 data["request"] = self._options(request, data.get("seed"))
         if self._schema < _FALLS_BACK and isinstance(data, dict):
             data = {**data, "request": _with_ranges(data.get("request"))}
+        if self._schema < _NAMES_PRUNING and isinstance(data, dict):
+            data = {**data, "request": _with_pruning(data.get("request"))}
         run = self._decode(data, RunRecord, "run")
         self._runs.add(run.id)
         # Wherever it was running, it is not running in this store.
@@ -223,7 +228,7 @@ class _Reader:
         if missing:
             self._wrong(f"run.request.{missing[0]}: missing")
         renamed = {new: request[old] for old, new in _OLDER_OPTIONS.items()}
-        renamed |= {"seed": seed, "fallback": "off"}
+        renamed |= {"seed": seed, "fallback": "off", "prune": "waves"}
         return {
             **{name: value for name, value in request.items() if name not in _OLDER_OPTIONS},
             "build": {each.name: renamed[each.name] for each in fields(BuildOptions)},
@@ -279,6 +284,14 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _line(data: object) -> str:
     return canonical_json(data) + "\n"
+
+
+def _with_pruning(request: Any) -> Any:
+    """A request of a schema before `_NAMES_PRUNING`."""
+    search = request.get("search") if isinstance(request, dict) else None
+    return (
+        {**request, "search": {**search, "prune": "waves"}} if isinstance(search, dict) else request
+    )
 
 
 def _with_ranges(request: Any) -> Any:

@@ -34,6 +34,8 @@ def cast(
 ) -> Expression:
     """A Cast: rounding to a narrower floating point type, truncation to an integer, a test for bool, else nothing.
 
+    Types of 16 bits hold every number of those of 8 bits.
+
     Args:
         argument: What is cast.
         source: Its type.
@@ -47,7 +49,7 @@ def cast(
     if source is DType.FP64 and target is DType.FP32:
         return Round(target, argument)
     if target in (DType.FP16, DType.BF16) and source is not target:
-        return Round(target, argument)
+        return argument if source.bytes == 1 else Round(target, argument)
     if target.is_integer and (source.is_float or source.is_fp8):
         return Round(target, argument)
     return argument

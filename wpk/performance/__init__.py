@@ -1,10 +1,11 @@
-"""Performance models: the bound (roofline), the score (PUL) and the estimate. Three things, three names."""
+"""Performance models: the bound (roofline), the scores (of waves, and PUL) and the estimate. Three things, three names."""
 
 from wpk.performance.bank_conflicts import SharedCost, shared_cost
 from wpk.performance.bound import Bound, bound
 from wpk.performance.estimate import estimate
 from wpk.performance.extension import extended_pul
 from wpk.performance.occupancy import resident_blocks
+from wpk.performance.pul import pul
 from wpk.performance.tables import input_extent, matmul_flops, pooling_flops, row_transactions
 from wpk.performance.units import tensor_peak
 from wpk.performance.work import Columns, Floats, SharedAccess, Work

@@ -1,8 +1,8 @@
-"""PUL carried over to tensor cores, the L2 cache, occupancy and latency: none of this is in the paper.
+"""The score of waves: PUL carried over to tensor cores, the L2 cache, occupancy and latency, none of it in the paper.
 
     score = UsefulRatio * FitRatio * ReachRatio
 
-It stays what PUL is, a share of the peak, and each ratio has its counterpart:
+It prunes by default. It stays what PUL is, a share of the peak, and each ratio has its counterpart:
 
 - ReachRatio replaces GMRatio, SMRatio and WBRatio: the time of the blocks' operations at the peak of
   the unit they use, over the time of the grid (`wpk.performance.waves`). The paper multiplies its

@@ -1,4 +1,4 @@
-"""PUL, the score that prunes: DeepCuts section 4 on the work of many schedules at once.
+"""PUL, the score of DeepCuts (its section 4), on the work of many schedules at once. `--prune pul` prunes by it.
 
 The paper's symbols stand in the docstrings; its slips are corrected beside the equation they are
 in. What the paper did not model (tensor cores, L2, occupancy) is in `wpk.performance.extension`.

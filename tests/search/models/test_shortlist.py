@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from wpk.errors import WpkError
 from wpk.performance.bank_conflicts import shared_cost
 from wpk.performance.bound import bound
 from wpk.performance.extension import extended_pul
+from wpk.performance.pul import pul
 from wpk.performance.work import Columns
 from wpk.problems import Matmul
-from wpk.search.models.shortlist import kept_count, select, shortlist
+from wpk.search.models.pruning import PUL, find_pruning, kept_count, paper_count
+from wpk.search.models.shortlist import select, shortlist
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")
@@ -27,6 +30,34 @@ Make = Callable[[int, int, int], Matmul]
 )
 def test_keeps_a_small_share_within_limits(legal: int, kept: int) -> None:
     assert kept_count(legal) == kept
+
+
+@pytest.mark.parametrize(("legal", "kept"), [(1, 1), (49, 1), (249, 2), (6200, 62)])
+def test_deepcuts_keeps_one_per_cent(legal: int, kept: int) -> None:
+    assert paper_count(legal) == kept
+
+
+def test_pul_keeps_what_its_equations_score_best(tiled: Any, make_product: Make) -> None:
+    problem = make_product(512, 512, 256)
+    limit = bound(problem, H200)
+    _, columns = tiled.space(problem, H200)
+    work = tiled.work(problem, columns, H200)
+    schedules = [tiled.schedule(columns, row) for row in range(len(work.blocks))]
+    costs = [shared_cost(tuple(tiled.shared_accesses(problem, each))) for each in schedules]
+    scores = pul(work, H200, np.asarray([cost.coefficient for cost in costs])).score
+    by_pul, by_waves = (
+        shortlist(problem, tiled, H200, limit, *pruning).ranked for pruning in ([PUL], [])
+    )
+    assert len(by_pul) == paper_count(len(schedules)) < len(by_waves)
+    best = np.sort(scores)[::-1][: len(by_pul)]
+    assert sorted((s.score for s in by_pul), reverse=True) == pytest.approx(best.tolist())
+    assert [s.score for s in by_waves][: len(by_pul)] != pytest.approx(best.tolist())
+
+
+def test_an_unknown_pruning_is_refused_naming_those_there_are() -> None:
+    with pytest.raises(WpkError, match="no pruning 'paper'") as error:
+        find_pruning("paper")
+    assert error.value.fix == "choose one of waves, pul"
 
 
 def test_the_funnel_counts_every_step(tiled: Any, make_product: Make) -> None:

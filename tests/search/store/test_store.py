@@ -267,6 +267,16 @@ def test_a_run_of_the_fourth_schema_keeps_its_options(store: TuningStore) -> Non
         assert opened.runs() == (replace(run, request=replace(REQUEST, build=build)),)
 
 
+def test_a_run_of_the_sixth_schema_was_pruned_by_waves(store: TuningStore) -> None:
+    run = store.begin_run(3, REQUEST)
+    with store.writing() as connection:
+        connection.execute("UPDATE runs SET request = json_remove(request, '$.search.prune')")
+        connection.execute("PRAGMA user_version = 6")
+    store.close()
+    with TuningStore(store.path) as opened:
+        assert opened.runs() == (run,)
+
+
 def test_a_damaged_run_of_the_third_schema_is_damage(store: TuningStore) -> None:
     store.begin_run(3, REQUEST)
     make_older(store, 3, "{")
@@ -368,7 +378,7 @@ def test_another_schema_is_refused_naming_both(store: TuningStore) -> None:
         pass
     connection.execute("PRAGMA user_version = 9")
     store.close()
-    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 6"):
+    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 7"):
         TuningStore(store.path)
 
 
