@@ -147,7 +147,8 @@ struct NormTail
     static constexpr int V = Row::V;
     using Number = typename Row::Number;
     using Operands = OperandRows<typename Problem::Operands, V, Number>;
-    static constexpr bool kAhead = Row::isCached && V * Row::runs * Operands::count <= 64;
+    static constexpr int kWords = V * Row::runs * Operands::count * static_cast<int>(sizeof(Number)) / 4;
+    static constexpr bool kAhead = Row::isCached && kWords <= 64;
     Operands ahead[kAhead ? Row::runs : 1];
 
     WPK_DEVICE void load(const Row& row, const void* const* pointers)
