@@ -2,7 +2,7 @@
 // in.
 #pragma once
 
-#include <wpk/kernels/portable.cuh>
+#include <wpk/kernels/truncation.cuh>
 
 namespace wpk
 {
@@ -30,74 +30,6 @@ struct Float8E5m2
 
 template <class T>
 inline constexpr bool isFloat8 = isSame<T, Float8E4m3> || isSame<T, Float8E5m2>;
-
-WPK_DEVICE float asFloat(uint32 bits)
-{
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
-}
-
-WPK_DEVICE uint32 asUint32(float value)
-{
-    uint32 bits;
-    memcpy(&bits, &value, 4);
-    return bits;
-}
-
-WPK_DEVICE double asDouble(uint64 bits)
-{
-    double value;
-    memcpy(&value, &bits, 8);
-    return value;
-}
-
-WPK_DEVICE uint64 asUint64(double value)
-{
-    uint64 bits;
-    memcpy(&bits, &value, 8);
-    return bits;
-}
-
-WPK_DEVICE bool isNan(float value)
-{
-    return (asUint32(value) & 0x7fffffffu) > 0x7f800000u;
-}
-WPK_DEVICE bool isNan(double value)
-{
-    return (asUint64(value) & 0x7fffffffffffffffull) > 0x7ff0000000000000ull;
-}
-
-// The larger of two numbers; NaN where one is NaN (fmaxf would drop it).
-WPK_DEVICE float larger(float a, float b)
-{
-#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
-    float result;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-#else
-    return a > b || isNan(a) ? a : b;
-#endif
-}
-WPK_DEVICE float smaller(float a, float b)
-{
-#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
-    float result;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-#else
-    return a < b || isNan(a) ? a : b;
-#endif
-}
-
-WPK_DEVICE double larger(double a, double b)
-{
-    return a > b || isNan(a) ? a : b;
-}
-WPK_DEVICE double smaller(double a, double b)
-{
-    return a < b || isNan(a) ? a : b;
-}
 
 // Of float and of integers. A double never becomes a float unnoticed: `toNumber<double>` reads it.
 template <class T>
@@ -180,43 +112,6 @@ WPK_DEVICE T roundTo8Bits(float value)
     return T{static_cast<uint8>(code | (bits >> 24 & 0x80u))};
 }
 
-// Truncates towards zero and saturates to [lowest, 2^power); a NaN gives 0. So does the instruction, without a branch.
-template <class T, class Number>
-WPK_DEVICE T truncate(Number value, Number lowest, Number power, T lowestValue, T highestValue)
-{
-#if WPK_ON_GPU
-    if constexpr (sizeof(T) <= 4 && isSame<Number, float>)
-    {
-        constexpr bool isSigned = static_cast<T>(-1) < T(0);
-        uint32 word;
-        uint16 half;
-        if constexpr (sizeof(T) == 4 && isSigned)
-            asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(word) : "f"(value));
-        else if constexpr (sizeof(T) == 4)
-            asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(word) : "f"(value));
-        else if constexpr (sizeof(T) == 2 && isSigned)
-            asm("cvt.rzi.s16.f32 %0, %1;" : "=h"(half) : "f"(value));
-        else if constexpr (sizeof(T) == 2)
-            asm("cvt.rzi.u16.f32 %0, %1;" : "=h"(half) : "f"(value));
-        else if constexpr (isSigned)
-            asm("cvt.rzi.s8.f32 %0, %1;" : "=h"(half) : "f"(value));
-        else
-            asm("cvt.rzi.u8.f32 %0, %1;" : "=h"(half) : "f"(value));
-        if constexpr (sizeof(T) == 4)
-            return static_cast<T>(word);
-        else
-            return static_cast<T>(half);
-    }
-#endif
-    if (isNan(value))
-        return T(0);
-    if (value <= lowest)
-        return lowestValue;
-    if (value >= power)
-        return highestValue;
-    return static_cast<T>(value);
-}
-
 template <class T>
 WPK_DEVICE T roundTo16Bits(float value)
 {
@@ -244,43 +139,6 @@ WPK_DEVICE T roundTo16Bits(float value)
 }
 
 } // namespace detail
-
-namespace detail
-{
-
-// An integer: `Number` is float or double.
-template <class T, class Number>
-WPK_DEVICE T toInteger(Number value)
-{
-    constexpr auto power = [](double n)
-    {
-        return static_cast<Number>(n);
-    }; // a power of two, which both types have
-    if constexpr (isSame<T, int8>)
-        return truncate<T, Number>(value, power(-128.0), power(128.0), -128, 127);
-    else if constexpr (isSame<T, uint8>)
-        return truncate<T, Number>(value, power(0.0), power(256.0), 0, 255);
-    else if constexpr (isSame<T, int16>)
-        return truncate<T, Number>(value, power(-32768.0), power(32768.0), -32768, 32767);
-    else if constexpr (isSame<T, uint16>)
-        return truncate<T, Number>(value, power(0.0), power(65536.0), 0, 65535);
-    else if constexpr (isSame<T, int32>)
-        return truncate<T, Number>(value, power(-2147483648.0), power(2147483648.0), -2147483647 - 1, 2147483647);
-    else if constexpr (isSame<T, uint32>)
-        return truncate<T, Number>(value, power(0.0), power(4294967296.0), 0u, 4294967295u);
-    else if constexpr (isSame<T, uint64>)
-        return truncate<T, Number>(value, power(0.0), power(18446744073709551616.0), 0ull, 18446744073709551615ull);
-    else
-        return truncate<T, Number>(value, power(-9223372036854775808.0), power(9223372036854775808.0),
-            -9223372036854775807ll - 1, 9223372036854775807ll);
-}
-
-} // namespace detail
-
-template <class T>
-inline constexpr bool isInteger =
-    isSame<T, int8> || isSame<T, uint8> || isSame<T, int16> || isSame<T, uint16> || isSame<T, int32>
-    || isSame<T, uint32> || isSame<T, int64> || isSame<T, uint64> || isSame<T, bool>;
 
 // Converts to storage type T. Floating types round to nearest, ties to even; what is beyond the largest number becomes
 // infinity, or NaN where there is none. Integers truncate
