@@ -1,6 +1,6 @@
 """Which elements problems touch, written down by hand."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 from subjects.problems import convolution
@@ -53,9 +53,9 @@ def test_a_convolution_reads_its_input_its_packed_filters_and_operands_over_the_
 
 
 def test_limits_of_a_clamped_convolution_lie_over_its_input() -> None:
-    given = {each.name: getattr(CONVOLUTION, each.name) for each in fields(Convolution)}
+    fields = {name: getattr(CONVOLUTION, name) for name in Convolution.__dataclass_fields__}
     lower, upper, over = tensor(0, 1, 0, 0), tensor(0, 0, 0, 0), (N, 8, 5, 7)
-    both, one = (ClampedConvolution(**given, lower=lower, upper=each) for each in (upper, None))
+    both, one = (ClampedConvolution(**fields, lower=lower, upper=each) for each in (upper, None))
     assert both.accesses()[0] == (
         *CONVOLUTION.accesses()[0],
         Access(lower, over),

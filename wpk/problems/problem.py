@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Expression, numbers_of
@@ -66,7 +66,7 @@ class Problem(ABC):
     tuning store and digests hold of it; all else follows from them.
     """
 
-    carries_double: ClassVar[bool] = False
+    carries_double = False
     """Whether its kernels take tensors of fp64."""
 
     if TYPE_CHECKING:  # a kind may have a field of this name, whose default a property would become
