@@ -34,6 +34,14 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Divisor(Operand):
+    """An operand that is divided by, the same everywhere; behind it stands the reciprocal of its double, rounded once.
+
+    Only units are made of such expressions, of what `wpk.problems.lifted` gives.
+    """
+
+
+@dataclass(frozen=True)
 class Scalar:
     """A constant: of fp32, or of fp64 within an `In` of that."""
 
@@ -237,6 +245,8 @@ def _cpp_type(expression: Expression, numbers: DType) -> str:
     match expression:
         case Acc():
             return "wpk::Acc"
+        case Divisor(index):
+            return f"wpk::Divisor<{index}>"
         case Operand(index):
             return f"wpk::Operand<{index}>"
         case Scalar(value) if numbers is DType.FP64:

@@ -15,6 +15,7 @@ from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.task import make_tasks
 from wpk.search.loop.tune import tune
 from wpk.search.loop.tuning import Equipment, Session, Tuning
+from wpk.search.loop.twins import of_all_twins, twins_of
 from wpk.search.models import StaticChoices
 from wpk.search.searchers import find_searcher
 from wpk.search.store import MODELS, RunRecord, StoreKey, TuningStore, look_up
@@ -66,10 +67,11 @@ def tune_model(
     require_memory(lowered.program)
     program, searcher = lowered.program, find_searcher(tuning.searcher)
     named = selected_problems(program.operators, tuning.operators)
-    tasks = make_tasks(program, named, static, target, searcher, equipment.offers, tell)
+    twins = twins_of(program.operators, named)
+    tasks = make_tasks(program, twins, static, target, searcher, equipment.offers, tell)
     with _session(lowered, plan, target, equipment, tuning, run, tell) as session:
         _measure_static(static, [task.problem for task in tasks], session, tell)
-        results = tune(tasks, session, tell)
+        results = of_all_twins(tune(tasks, session, tell), twins)
         return after_tuning(static, results, session.bench, session.regime)
 
 
