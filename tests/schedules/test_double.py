@@ -42,6 +42,7 @@ from wpk.problems import (
     Reduction,
     Tensor,
     TopIndices,
+    lifted,
 )
 from wpk.problems.prefix_scan import ScanKind
 from wpk.problems.reduction import ReduceKind
@@ -362,3 +363,12 @@ def test_a_constant_has_all_its_digits() -> None:
     assert "DoubleScalar<0x3fb999999999999aull>" in cpp_type(printed(0.1))
     assert cpp_type(printed(0.1)) != cpp_type(printed(float(np.float32(0.1))))
     assert "Scalar<0x3dcccccdu>" in cpp_type(apply("Add", Operand(0), Scalar(0.1)))
+
+
+def test_a_constant_beside_bytes_is_no_argument_of_fp32() -> None:
+    scaled = In(FP64, apply("Mul", Operand(0), Scalar(0.1)))
+    x, y = contiguous(1, 6, dtype=DType.INT8), contiguous(1, 6)
+    problem = Elementwise(Extent(1), (1, 6), scaled, (x,), y)
+    assert lifted(problem).problem == problem
+    in_fp32 = replace(problem, expression=scaled.argument, y=replace(y, dtype=DType.FP32))
+    assert lifted(in_fp32).numbers == (0.1,)
