@@ -2,7 +2,8 @@
 
 Each tensor of an operator's body carries its float64 value and a bound on the kernel's error. The
 rules follow from the arithmetic that every kernel uses: products round their operands to u_mul,
-sums and everything element-wise are fp32 (u = 2^-24; other arithmetic has another u), values round to
+sums and everything element-wise are fp32 (u = 2^-24), or fp64 where a node has that (u = 2^-52: the
+reference is fp64, too, and each of the two is off by as much; other arithmetic has another u), values round to
 their type in memory (Higham, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 3.5).
 What is not floating point is exact but where errors let a tie go either way
 (`wpk.checks.undecided`).

@@ -43,7 +43,7 @@ WPK_DEVICE Value updated(Value there, Value update)
     {
         return static_cast<Value>(there * update);
     }
-    else if constexpr (isSame<Value, float>)
+    else if constexpr (isSame<Value, float> || isSame<Value, double>)
     {
         return Kind == WriteKind::max ? larger(there, update) : smaller(there, update);
     }

@@ -185,7 +185,7 @@ WPK_DEVICE void roiAlign(Inputs<3 + Problem::Operands::count> inputs, int n, voi
             result, inputs.at + 3, valid, place.n, place.p, place.q, part.start);
     }
     const int64 target = Y::offset(place.n, place.p, place.q, part.start);
-    storeRowFromFloat<Y, V>(y, target, valid, part.room, result);
+    storeRowOf<Y, V>(y, target, valid, part.room, result);
 }
 
 } // namespace wpk
