@@ -11,6 +11,7 @@ from wpk.plan import Plan
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.choices import Choices, after_tuning
+from wpk.search.loop.lessons import Lessons
 from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.task import make_tasks
 from wpk.search.loop.tune import tune
@@ -66,7 +67,9 @@ def tune_model(
     require_memory(lowered.program)
     program, searcher = lowered.program, find_searcher(tuning.searcher)
     named = selected_problems(program.operators, tuning.operators)
-    tasks = make_tasks(program, named, static, target, searcher, equipment.offers, tell)
+    setup, regime = tuning.setup(target), deciding_regime(plan, target)
+    lessons = Lessons(tuning.store, target, setup, regime, run.id)
+    tasks = make_tasks(program, named, static, target, searcher, lessons, equipment.offers, tell)
     with _session(lowered, plan, target, equipment, tuning, run, tell) as session:
         _measure_static(static, [task.problem for task in tasks], session, tell)
         results = tune(tasks, session, tell)

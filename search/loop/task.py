@@ -13,6 +13,7 @@ from wpk.libraries import ALIGNMENT, LibraryOffer
 from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.progress import Progress
+from wpk.search.loop.lessons import Lessons
 from wpk.search.models import PROMISING, Shortlist, StaticChoices
 from wpk.search.searchers import MakeSearcher, Searcher, SearchSpace
 from wpk.targets import Target
@@ -88,6 +89,7 @@ def make_tasks(
     static: StaticChoices,
     target: Target,
     searcher: MakeSearcher,
+    lessons: Lessons,
     offers: Offers,
     tell: Progress,
 ) -> list[Task]:
@@ -99,6 +101,7 @@ def make_tasks(
         static: What the models have to say of them.
         target: The GPU.
         searcher: Begins the search of a template's space.
+        lessons: What searchers can learn from other problems.
         offers: What libraries offer.
         tell: Told of the progress.
     """
@@ -113,7 +116,8 @@ def make_tasks(
             bound=static.kernels[problem].bound.seconds,
             floor=target.launch_seconds,
             contenders=tuple(
-                _contender(problem, each, searcher) for each in static.shortlists[problem].templates
+                _contender(problem, each, searcher, lessons)
+                for each in static.shortlists[problem].templates
             ),
             rivals=tuple(_rival(program, problem, each) for each in offers.of(problem)),
         )
@@ -147,15 +151,17 @@ def _why_not_there(program: Program, problem: Problem) -> str | None:
     return None
 
 
-def _contender(problem: Problem, offer: Shortlist, make: MakeSearcher) -> Contender:
+def _contender(
+    problem: Problem, offer: Shortlist, make: MakeSearcher, lessons: Lessons
+) -> Contender:
     """A template's searcher over the schedules that the score kept."""
     template = offer.template
 
     def begin(seed: int) -> Searcher:
         kept = [prediction.schedule.columns() for prediction in offer.ranked]
         columns = {name: np.concatenate([each[name] for each in kept]) for name in kept[0]}
-        features = problem.features()
-        space = SearchSpace(template.schedule_type, columns, features, PROMISING)
-        return make(space, seed)
+        predicted = np.asarray([prediction.estimate for prediction in offer.ranked])
+        about = problem.features(), PROMISING, predicted, lessons.of(template)
+        return make(SearchSpace(template.schedule_type, columns, *about), seed)
 
     return Contender(template.maker, offer.ranked[0].estimate, begin)

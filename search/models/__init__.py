@@ -2,7 +2,7 @@
 
 from wpk.search.models.model_search import Compiler, StaticChoices, search_model
 from wpk.search.models.pruning import Pruning, find_pruning
-from wpk.search.models.shortlist import PROMISING, Shortlist
+from wpk.search.models.shortlist import PROMISING, Shortlist, Template, estimates
 from wpk.search.models.static_search import (
     FINALISTS,
     Finalist,

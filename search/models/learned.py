@@ -1,0 +1,105 @@
+"""A learned model of costs beside the analytical one: how far the estimate is off, from measured kernels.
+
+    learned seconds = estimate * exp(correction(what the schedule makes the GPU do))
+
+The correction is a gradient-boosted ensemble of trees (scikit-learn's), kept as ONNX and evaluated by ONNX
+Runtime, so that nothing is needed to use it which wpk does not have already. It sees the numbers that
+templates tell the analytical model, not a template's name or parameters: so it speaks of templates and
+problems that it was not taught, too. `benchmarks/train_cost_model.py` trains it; the file says on what.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from importlib.resources import files
+
+import numpy as np
+import onnxruntime
+
+from wpk.performance import Bound, Columns, Floats, estimate, extended_pul, resident_blocks
+from wpk.performance import bound as bound_of
+from wpk.problems import Problem
+from wpk.search.models.shortlist import Template
+from wpk.targets import Target
+
+FILE = "learned_costs.onnx"
+
+TAUGHT = (9, 0)
+"""Compute capability of the GPU that it was taught on; it says nothing of others."""
+
+_COUNTS = (
+    *("blocks", "threads", "shared_bytes", "registers", "block_flops", "thread_flops"),
+    *("block_transactions", "thread_loads", "store_bytes", "steps", "stages", "combined_bytes"),
+    *("thread_slots", "chain_cycles", "turns"),
+)
+"""Of `wpk.performance.work.Work`, the numbers whose logarithms are inputs."""
+
+_FLAGS = ("in_cluster", "early", "by_warpgroups")
+
+
+def inputs_of(problem: Problem, template: Template, target: Target, columns: Columns) -> Floats:
+    """Return what the model is told of schedules: (schedules, numbers); the first is the estimate's logarithm.
+
+    Bank conflicts are not counted: whole spaces are too many for that.
+    """
+    work, least = template.work(problem, columns, target), bound_of(problem, target)
+    seconds = estimate(work, least, target)
+    count = len(seconds)
+    resident = resident_blocks(work, target)
+    waves = work.blocks / np.maximum(1, resident * target.sm_count)
+    score = extended_pul(work, least.operations, target).score
+    numbers = [np.log2(1.0 + np.asarray(getattr(work, name), np.float64)) for name in _COUNTS]
+    flags = [np.asarray(getattr(work, name), np.float64) for name in _FLAGS]
+    unit = 0 if work.unit is None else 1
+    inputs = (
+        *(np.log2(seconds), np.log2(seconds / least.seconds), score, resident, waves),
+        *(np.ceil(waves) / np.maximum(waves, 1e-9), np.minimum(work.blocks / target.sm_count, 8)),
+        *(*_of_problem(least), float(unit), float(work.element_bytes), *numbers, *flags),
+    )
+    return np.stack([np.broadcast_to(each, (count,)) for each in inputs], axis=1)
+
+
+def _of_problem(least: Bound) -> tuple[float, ...]:
+    return (
+        float(np.log2(least.seconds)),
+        float(np.log2(1.0 + least.bytes)),
+        float(np.log2(1.0 + least.operations)),
+    )
+
+
+class LearnedCosts:
+    """These costs are predicted by a model of corrections."""
+
+    def __init__(self, model: bytes) -> None:
+        """Take the ONNX model: from ``inputs`` (schedules, numbers) of fp32 to a correction each."""
+        self._model = model
+
+    @cached_property
+    def _session(self) -> onnxruntime.InferenceSession:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        return onnxruntime.InferenceSession(self._model, options, ["CPUExecutionProvider"])
+
+    @property
+    def provenance(self) -> dict[str, str]:
+        """What it was taught on, as the file says."""
+        return dict(self._session.get_modelmeta().custom_metadata_map)
+
+    def seconds(
+        self, problem: Problem, template: Template, target: Target, columns: Columns
+    ) -> Floats:
+        """Return the predicted seconds of schedules."""
+        inputs = inputs_of(problem, template, target, columns)
+        known = np.isfinite(inputs).all(axis=1)
+        fed = np.where(known[:, None], inputs, 0.0).astype(np.float32)
+        (corrections,) = self._session.run(None, {"inputs": fed})
+        told: Floats = np.exp2(inputs[:, 0]) * np.exp(corrections.reshape(-1).astype(np.float64))
+        return np.where(known, told, np.inf)
+
+
+@cache
+def learned_costs(capability: tuple[int, int]) -> LearnedCosts | None:
+    """Return the model that comes with wpk; None for a GPU that it says nothing of."""
+    if capability != TAUGHT:
+        return None
+    return LearnedCosts(files("wpk.search.models").joinpath(FILE).read_bytes())
