@@ -157,5 +157,5 @@ def make_space(
         return found[np.argsort(predicted[found], kind="stable")]
 
     return RecordedSpace(
-        name, problem, template, target, legal, table, trials, estimates, ranked(kept), ranked(grid)
+        name, problem, template, target, legal, table, trials, predicted, ranked(kept), ranked(grid)
     )

@@ -71,8 +71,9 @@ def tune_model(
     lessons = Lessons(tuning.store, target, setup, regime, run.id)
     tasks = make_tasks(program, named, static, target, searcher, lessons, equipment.offers, tell)
     with _session(lowered, plan, target, equipment, tuning, run, tell) as session:
-        _measure_static(static, [task.problem for task in tasks], session, tell)
-        results = tune(tasks, session, tell)
+        measured = _measure_static(static, [task.problem for task in tasks], session, tell)
+        known = [replace(task, measured=measured[task.problem]) for task in tasks]
+        results = tune(known, session, tell)
         return after_tuning(static, results, session.bench, session.regime)
 
 
@@ -123,17 +124,24 @@ def deciding_regime(plan: Plan, target: Target) -> Regime:
 
 def _measure_static(
     static: StaticChoices, problems: list[Problem], session: Session, tell: Progress
-) -> None:
-    """Try the static choices first: tuning can then only improve on them."""
+) -> dict[Problem, float | None]:
+    """Try the static choices first: tuning can then only improve on them.
+
+    Returns:
+        What each took, in seconds; None where it did not run.
+    """
+    seconds: dict[Problem, float | None] = dict.fromkeys(problems)
     stage = "measuring static choices"
     for done, problem in enumerate(problems):
         tell(stage, done, len(problems))
         candidate = static.kernels[problem].finalist.candidate
         key = StoreKey(problem, candidate.maker, session.setup)
         known = look_up(session.store, key, session.regime).histories
-        if any(each.trial.candidate == candidate for each in known):
-            continue
-        for trial in session.bench.measure([Request(problem, candidate)]):
+        trials = [each.trial for each in known if each.trial.candidate == candidate]
+        for trial in [] if trials else session.bench.measure([Request(problem, candidate)]):
             own = replace(trial, proposer=MODELS)
             session.store.record(session.run.id, key, own, session.regime)
+            trials.append(own)
+        seconds[problem] = next((trial.cost for trial in trials if trial.ran), None)
     tell(stage, len(problems), len(problems))
+    return seconds

@@ -63,6 +63,7 @@ class Task:
         floor: What a launch costs that depends on the one before.
         contenders: The templates that can carry it, the most promising first.
         rivals: The libraries; none where none is to be tried.
+        measured: Time of the static choice; None where that is not known.
     """
 
     problem: Problem
@@ -72,15 +73,18 @@ class Task:
     floor: float
     contenders: tuple[Contender, ...]
     rivals: tuple[Rival, ...] = ()
+    measured: float | None = None
 
     @property
     def gain(self) -> float:
         """Seconds of the network that tuning can win at most.
 
         That is, but for a factor that all problems share, the problem's share of the network's
-        time, ``count * estimate``, times its headroom, ``1 - (bound + floor) / estimate``.
+        time, ``count * seconds``, times its headroom, ``1 - (bound + floor) / seconds``. What the static
+        choice took decides, and the estimate where it did not run.
         """
-        return self.count * max(0.0, self.estimate - self.bound - self.floor)
+        seconds = self.estimate if self.measured is None else self.measured
+        return self.count * max(0.0, seconds - self.bound - self.floor)
 
 
 def make_tasks(
