@@ -1,12 +1,14 @@
 """Searchers at equal trials, replayed on recorded problems of several networks, as production searches them.
 
-    python benchmarks/searcher_study.py --recordings tests/replay/h100
+    python benchmarks/train_cost_model.py --recordings tests/replay/h100 --apart build/models
+    python benchmarks/searcher_study.py --recordings tests/replay/h100 --models build/models
 
-Needs no GPU. Three settings, told apart:
+Needs no GPU. Four settings, told apart:
 
 - **problems**: what production does: all templates of a problem compete for its trials, each over the schedules
-  that the score keeps, the first 8 by estimate first. The best of all that was recorded is the measure.
-- **kept**: the same of single templates. Spaces of fewer than twice as many schedules as trials are left out: a
+  that the score keeps, the first 8 by the learned costs first. The best of all that was recorded is the measure.
+- **problems, by estimate**: the same where the analytical estimate says which are the first 8.
+- **kept**: the first of single templates. Spaces of fewer than twice as many schedules as trials are left out: a
   search that tries nearly all of them shows nothing.
 - **full**: grids of single templates (`spaces.sampling`), nothing pruned, nothing tried first.
 
@@ -23,6 +25,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +41,19 @@ from spaces.replaying import Rows, contenders, curve, experience_of
 from wpk.performance import Floats
 from wpk.report import format_table
 from wpk.search.models import PROMISING
+from wpk.search.searchers import Experience
 
 RESULTS = Path(__file__).parent / "results" / "h100-searchers.json"
 
-TRIALS, SEEDS, MARKS = 64, 20, (17, 32, 64)
-"""Of a search; searches of each space by each searcher; after how many trials they are compared: 17 a problem
-are what 20 s of a budget came to (docs/decisions/0031-comparing-finalists.md)."""
+TRIALS = {"problems": 64, "problems, by estimate": 64, "kept": 32, "full": 32}
+"""Of a search, by setting: as many as effort 1 makes of a problem; of a single space half of that."""
+
+SEEDS = 20
+"""Searches of each space by each searcher."""
+
+MARKS = (17, 32, 64)
+"""After how many trials they are compared: 17 a problem are what 20 s of a budget came to
+(docs/decisions/0031-comparing-finalists.md)."""
 
 LEAST_LEGAL = 500
 """Of a full space, of which the grid is a part."""
@@ -57,12 +67,12 @@ PAIRS = (
     ("ppo", "ppo that never learns"),
     ("ppo, carried", "ppo that never learns"),
     ("ppo, carried", "ppo, carried, learns no more"),
-    ("ppo, carried", "estimate alone"),
+    ("ppo, carried", "model alone"),
     ("genetic", "random neighbour"),
     ("genetic", "genetic, no crossover"),
     ("genetic, carried", "genetic"),
     ("auto, carried", "auto"),
-    ("auto, carried", "estimate alone"),
+    ("auto, carried", "model alone"),
 )
 """How many times faster the first finds schedules than the second."""
 
@@ -89,24 +99,32 @@ class Case:
 def cases(spaces: Sequence[RecordedSpace]) -> dict[str, list[Case]]:
     """Return what is searched in each setting."""
     names = list(dict.fromkeys(space.name for space in spaces))
-    problems = [
-        _case(name, tuple(s for s in spaces if s.name == name), "kept", PROMISING) for name in names
-    ]
+    of_names = [(name, tuple(s for s in spaces if s.name == name)) for name in names]
+    problems = [_case(*each, "kept", PROMISING) for each in of_names]
+    by_estimate = [_case(*each, "kept", PROMISING, as_learned=False) for each in of_names]
     tensor = [space for space in spaces if len(space.grid)]
     kept = [_case(s.key, (s,), "kept", PROMISING) for s in tensor]
     full = [_case(s.key, (s,), "grid", 0) for s in tensor if s.legal > LEAST_LEGAL]
-    every = {"problems": problems, "kept": kept, "full": full}
+    every = {
+        "problems": problems,
+        "problems, by estimate": by_estimate,
+        "kept": kept,
+        "full": full,
+    }
     return {
-        setting: [c for c in found if _size(c) >= 2 * TRIALS] for setting, found in every.items()
+        setting: [c for c in found if _size(c) >= 2 * TRIALS[setting]]
+        for setting, found in every.items()
     }
 
 
-def _case(name: str, spaces: tuple[RecordedSpace, ...], part: str, promising: int) -> Case:
+def _case(
+    name: str, spaces: tuple[RecordedSpace, ...], part: str, promising: int, as_learned: bool = True
+) -> Case:
     rows = {space.key: np.asarray(getattr(space, part)) for space in spaces}
-    if part == "kept":
-        best = min(float(space.costs.min()) for space in spaces)
-    else:
-        best = min(float(space.costs[rows[space.key]].min()) for space in spaces)
+    measure = [space.costs if part == "kept" else space.costs[rows[space.key]] for space in spaces]
+    best = min(float(costs.min()) for costs in measure)
+    if as_learned:
+        rows = {space.key: space.as_learned(rows[space.key]) for space in spaces}
     return Case(name, spaces, rows, promising, best)
 
 
@@ -118,21 +136,28 @@ _spaces: list[RecordedSpace] = []
 """What a process of the study has read."""
 
 
-def _read(folder: Path) -> None:
-    _spaces[:] = read_spaces(folder)
+def _read(folder: Path, models: Path) -> None:
+    _spaces[:] = read_spaces(folder, models)
+
+
+@cache
+def _known(template: str, without: str) -> Experience | None:
+    """One object each, so that a policy is taught once by it."""
+    return experience_of(_spaces, template, without)
 
 
 def searched(setting: str, place: int) -> dict[str, list[list[float]]]:
     """Return what each searcher finds in a case of a setting: the best after each trial, over the best of all."""
     case = cases(_spaces)[setting][place]
     network = case.spaces[0].network
-    known = {s.template.name: experience_of(_spaces, s.template.name, network) for s in case.spaces}
+    known = {s.template.name: _known(s.template.name, network) for s in case.spaces}
     found = {}
     for name, compared in COMPARED.items():
         runs = []
         for turn in range(SEEDS):
             asked = case.spaces, case.rows, compared, known, case.promising, SEEDS * place + turn
-            runs.append((curve(contenders(*asked), case.spaces, TRIALS) / case.best).tolist())
+            found_by = curve(contenders(*asked), case.spaces, TRIALS[setting])
+            runs.append((found_by / case.best).tolist())
         found[name] = runs
     return found
 
@@ -170,45 +195,56 @@ def trials_to(curves: Floats, near: float = NEAR) -> dict[str, float | None]:
 
 def summary(found: Mapping[str, Floats]) -> dict[str, Any]:
     """Return what is said of a setting: of curves (spaces, seeds, trials) by searcher."""
-    at = {mark: {name: curves[:, :, mark - 1] for name, curves in found.items()} for mark in MARKS}
+    marks = [mark for mark in MARKS if mark <= found["random"].shape[-1]]
+    at = {mark: {name: curves[:, :, mark - 1] for name, curves in found.items()} for mark in marks}
     return {
         "searchers": {
             name: {
                 "over_best": {
-                    str(m): round(float(np.exp(np.log(at[m][name]).mean())), 4) for m in MARKS
+                    str(m): round(float(np.exp(np.log(at[m][name]).mean())), 4) for m in marks
                 },
-                "over_random": {str(m): gain(at[m]["random"], at[m][name]) for m in MARKS},
+                "over_random": {str(m): gain(at[m]["random"], at[m][name]) for m in marks},
                 "trials_to_within_1_percent": trials_to(curves),
             }
             for name, curves in found.items()
         },
         "pairs": {
-            f"{a} over {b}": {str(m): gain(at[m][b], at[m][a]) for m in MARKS} for a, b in PAIRS
+            f"{a} over {b}": {str(m): gain(at[m][b], at[m][a]) for m in marks} for a, b in PAIRS
         },
     }
 
 
-def study(folder: Path) -> dict[str, Any]:
+def study(folder: Path, models: Path) -> dict[str, Any]:
     """Search everything with all searchers, on all cores."""
-    _read(folder)
-    plan = [(setting, place) for setting, of in cases(_spaces).items() for place in range(len(of))]
+    _read(folder, models)
+    every = cases(_spaces)
+    plan = [(setting, place) for setting, of in every.items() for place in range(len(of))]
+    # The cases of a network follow each other, so that what it is not taught by is learnt once a process.
+    plan.sort(key=lambda each: every[each[0]][each[1]].spaces[0].network)
     curves: dict[str, dict[str, list[list[list[float]]]]] = {}
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), None, _read, (folder,)) as processes:
+    with ProcessPoolExecutor(
+        len(os.sched_getaffinity(0)), None, _read, (folder, models)
+    ) as processes:
         for (setting, _), found in zip(
-            plan, processes.map(searched, *zip(*plan, strict=True)), strict=True
+            plan, processes.map(searched, *zip(*plan, strict=True), chunksize=8), strict=True
         ):
             for name, runs in found.items():
                 curves.setdefault(setting, {}).setdefault(name, []).append(runs)
             sys.stderr.write(".")
             sys.stderr.flush()
-    names = {setting: [case.name for case in of] for setting, of in cases(_spaces).items()}
+    names = {
+        setting: [every[setting][place].name for s, place in plan if s == setting]
+        for setting in every
+    }
     return {
         "trials": TRIALS,
         "seeds": SEEDS,
         "settings": {
             setting: {"spaces": names[setting]}
             | summary({name: np.asarray(runs) for name, runs in by_name.items()})
-            for setting, by_name in curves.items()
+            for setting, by_name in sorted(
+                curves.items(), key=lambda each: list(TRIALS).index(each[0])
+            )
         },
     }
 
@@ -217,17 +253,17 @@ def show(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield the tables."""
     for setting, each in result["settings"].items():
         yield f"\n{setting}: {len(each['spaces'])}, {result['seeds']} seeds each"
-        rows = []
+        rows, marks = [], list(each["searchers"]["random"]["over_best"])
         for name, of in each["searchers"].items():
             near = of["trials_to_within_1_percent"]
-            best = [f"{of['over_best'][str(mark)]:.3f}" for mark in MARKS]
-            over = [_words(of["over_random"][str(mark)]) for mark in (MARKS[0], MARKS[-1])]
-            rows.append([name, *best, *over, f"{near['median'] or '–'} ({near['share']:.0%})"])
-        heading = ["searcher", *(f"after {m}" for m in MARKS)]
-        heading += [f"over random, {m}" for m in (MARKS[0], MARKS[-1])] + ["trials to 1 %"]
+            best = [f"{of['over_best'][mark]:.4f}" for mark in marks]
+            over = [_words(of["over_random"][mark]) for mark in marks]
+            rows.append([name, *best, *over, f"{near['median'] or 'none'} ({near['share']:.0%})"])
+        heading = ["searcher", *(f"after {m}" for m in marks)]
+        heading += [*(f"over random, {m}" for m in marks), "trials to 1 %"]
         yield format_table(heading, rows)
-        pairs = [[n, *(_words(of[str(m)]) for m in MARKS)] for n, of in each["pairs"].items()]
-        yield format_table(["", *(f"after {m}" for m in MARKS)], pairs)
+        pairs = [[n, *(_words(of[m]) for m in marks)] for n, of in each["pairs"].items()]
+        yield format_table(["", *(f"after {m}" for m in marks)], pairs)
 
 
 def _words(of: Mapping[str, Any]) -> str:
@@ -239,10 +275,11 @@ def main() -> None:
     """Study the recordings of a folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--recordings", type=Path, required=True, help="of record_spaces.py")
+    parser.add_argument("--models", type=Path, required=True, help="of train_cost_model.py --apart")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     machine = json.loads((options.recordings / "machine.json").read_text(encoding="utf-8"))
-    result = {"machine": machine} | study(options.recordings)
+    result = {"machine": machine} | study(options.recordings, options.models)
     options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print("\n".join(show(result)))
 

@@ -1,11 +1,12 @@
 """Train the learned cost model on recorded spaces, and say how well it ranks networks that it was not taught.
 
-    python -m pip install scikit-learn skl2onnx      # of nothing else here: to use the model takes neither
+    python -m pip install scikit-learn      # to train; to use the model takes nothing but ONNX Runtime
     python benchmarks/train_cost_model.py --recordings FOLDER --evaluate
     python benchmarks/train_cost_model.py --recordings FOLDER --output search/models/learned_costs.onnx
+    python benchmarks/train_cost_model.py --recordings FOLDER --apart build/models
 
 A schedule counts the more the faster it is among those of its problem: which of the slow ones is slower decides
-nothing. ``--evaluate`` leaves each network out in turn.
+nothing. ``--evaluate`` leaves each network out in turn; ``--apart`` writes those models, for `searcher_study.py`.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper
 
 # Python's safe path leaves a script's folder out.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -28,18 +31,18 @@ from wpk.performance import Floats
 from wpk.search.models.learned import inputs_of
 
 SETTINGS = {
-    "max_iter": 200,
+    "n_estimators": 200,
     "learning_rate": 0.08,
-    "max_leaf_nodes": 24,
-    "min_samples_leaf": 12,
-    "l2_regularization": 1.0,
+    "max_depth": 6,
+    "min_samples_leaf": 8,
+    "subsample": 0.7,
+    "max_features": 0.4,
     "random_state": 0,
 }
+"""Of scikit-learn's GradientBoostingRegressor."""
 
 SHARPNESS = 2.0
 """A schedule twice as slow as its problem's fastest counts a quarter as much."""
-
-OPSET = {"": 17, "ai.onnx.ml": 3}
 
 
 def examples(spaces: Sequence[RecordedSpace]) -> tuple[Floats, Floats, Floats]:
@@ -60,26 +63,63 @@ def examples(spaces: Sequence[RecordedSpace]) -> tuple[Floats, Floats, Floats]:
 
 def trained(spaces: Sequence[RecordedSpace]) -> Any:
     """Return scikit-learn's model of some spaces."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
+    from sklearn.ensemble import GradientBoostingRegressor
 
-    inputs, corrections, weights = examples(spaces)
-    return HistGradientBoostingRegressor(**SETTINGS).fit(inputs, corrections, weights)
+    return GradientBoostingRegressor(**SETTINGS).fit(*examples(spaces))
 
 
-def as_onnx(model: Any, about: dict[str, str]) -> bytes:
-    """Return a model as `wpk.search.models.learned` reads it, with what it was taught on."""
-    from skl2onnx import to_onnx
-    from skl2onnx.common.data_types import FloatTensorType
+def as_onnx(model: Any, about: Mapping[str, str]) -> bytes:
+    """Return a model as `wpk.search.models.learned` reads it, with what it was taught on.
 
-    count = int(model.n_features_in_)
-    made = to_onnx(
-        model, initial_types=[("inputs", FloatTensorType([None, count]))], target_opset=OPSET
+    One TreeEnsembleRegressor. Inputs are fp32, and scikit-learn compares them with thresholds in fp64: rounded down to
+    fp32 they divide fp32 numbers alike.
+    """
+    nodes: dict[str, list[Any]] = {name: [] for name in _NODES}
+    leaves: dict[str, list[Any]] = {"treeids": [], "nodeids": [], "ids": [], "weights": []}
+    for number, (regressor,) in enumerate(model.estimators_):
+        tree = regressor.tree_
+        for node in range(tree.node_count):
+            is_leaf = tree.children_left[node] < 0
+            threshold = 0.0 if is_leaf else _rounded_down(float(tree.threshold[node]))
+            nodes["treeids"].append(number)
+            nodes["nodeids"].append(node)
+            nodes["featureids"].append(0 if is_leaf else int(tree.feature[node]))
+            nodes["values"].append(threshold)
+            nodes["modes"].append("LEAF" if is_leaf else "BRANCH_LEQ")
+            nodes["truenodeids"].append(0 if is_leaf else int(tree.children_left[node]))
+            nodes["falsenodeids"].append(0 if is_leaf else int(tree.children_right[node]))
+            if is_leaf:
+                weight = model.learning_rate * float(tree.value[node].item())
+                for name, value in zip(leaves, (number, node, 0, weight), strict=True):
+                    leaves[name].append(value)
+    ensemble = helper.make_node(
+        "TreeEnsembleRegressor",
+        ["inputs"],
+        ["corrections"],
+        domain="ai.onnx.ml",
+        n_targets=1,
+        base_values=[float(model.init_.constant_.item())],
+        **{f"nodes_{name}": values for name, values in nodes.items()},
+        **{f"target_{name}": values for name, values in leaves.items()},
     )
-    del made.metadata_props[:]
-    for name, text in about.items():
-        entry = made.metadata_props.add()
-        entry.key, entry.value = name, text
+    inputs = helper.make_tensor_value_info(
+        "inputs", TensorProto.FLOAT, [None, model.n_features_in_]
+    )
+    outputs = helper.make_tensor_value_info("corrections", TensorProto.FLOAT, [None, 1])
+    graph = helper.make_graph([ensemble], "learned costs", [inputs], [outputs])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    made = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    helper.set_model_props(made, dict(about))
+    onnx.checker.check_model(made)
     return bytes(made.SerializeToString())
+
+
+_NODES = ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids")
+
+
+def _rounded_down(value: float) -> float:
+    rounded = np.float32(value)
+    return float(rounded if rounded <= value else np.nextafter(rounded, np.float32(-np.inf)))
 
 
 def evaluate(spaces: Sequence[RecordedSpace]) -> dict[str, dict[str, float]]:
@@ -118,10 +158,19 @@ def main() -> None:
     parser.add_argument("--recordings", type=Path, required=True, help="of record_spaces.py")
     parser.add_argument("--evaluate", action="store_true", help="leave each network out in turn")
     parser.add_argument("--output", type=Path, help="where the model goes")
+    parser.add_argument(
+        "--apart", type=Path, help="folder of models that one network taught nothing"
+    )
     options = parser.parse_args()
     spaces = read_spaces(options.recordings)
     if options.evaluate:
         print(json.dumps(evaluate(spaces), indent=1))
+    if options.apart:
+        options.apart.mkdir(parents=True, exist_ok=True)
+        for network in sorted({space.network for space in spaces}):
+            model = trained([space for space in spaces if space.network != network])
+            about = {"without": network}
+            (options.apart / f"without-{network}.onnx").write_bytes(as_onnx(model, about))
     if options.output:
         import sklearn
 
@@ -130,6 +179,7 @@ def main() -> None:
             "gpu": str(machine["gpu"]),
             "date": str(machine["date"]),
             "schedules": str(sum(len(space.table) for space in spaces)),
+            "templates": ", ".join(sorted({space.template.name for space in spaces})),
             "networks": ", ".join(sorted({space.network for space in spaces})),
             "trained by": f"benchmarks/train_cost_model.py, scikit-learn {sklearn.__version__}",
         }

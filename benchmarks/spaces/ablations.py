@@ -80,7 +80,7 @@ _ALONE = GeneticOptions(crossover=0.0)
 
 COMPARED: dict[str, Compared] = {
     "random": Compared(RandomSearch),
-    "estimate alone": Compared(OrderSearch),
+    "model alone": Compared(OrderSearch),
     "random neighbour": Compared(NeighbourSearch),
     "evolution": Compared(EvolutionSearch),
     "genetic": Compared(GeneticSearch),

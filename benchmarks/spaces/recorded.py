@@ -7,7 +7,7 @@ and a **grid**. Schedules of a part are in the order of the estimate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from wpk.candidate import Candidate, Maker
 from wpk.performance import Columns, Floats
 from wpk.schedules import TEMPLATE_OF, Schedule, ScheduleTemplate
 from wpk.search.models import estimates
-from wpk.search.searchers.space import SearchSpace
+from wpk.search.models.learned import LearnedCosts
 from wpk.targets import Target, find_target
 from wpk.trial import Trial
 
@@ -42,6 +42,7 @@ class RecordedSpace:
         estimates: Predicted seconds of each.
         kept: Rows that production searches, smallest estimate first.
         grid: Rows of the grid, smallest estimate first.
+        learned: Seconds of each that a model predicts which was taught by other networks; None where there is none.
     """
 
     name: str
@@ -54,6 +55,7 @@ class RecordedSpace:
     estimates: Floats
     kept: NDArray[np.int64]
     grid: NDArray[np.int64]
+    learned: Floats | None = None
 
     @property
     def key(self) -> str:
@@ -79,10 +81,15 @@ class RecordedSpace:
         """Return some of its schedules."""
         return dict(zip(self.names, self.table[rows].T, strict=True))
 
-    def space(self, rows: NDArray[np.int64], promising: int = 0) -> SearchSpace:
-        """Return some of its schedules to search."""
-        make, features = self.template.schedule_type, self.problem.features()
-        return SearchSpace(make, self.columns(rows), features, promising)
+    def as_learned(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return some rows in the order of the learned costs.
+
+        Raises:
+            ValueError: There are none.
+        """
+        if self.learned is None:
+            raise ValueError(f"{self.key} has no learned costs")
+        return rows[np.argsort(self.learned[rows], kind="stable")]
 
     @cached_property
     def by_candidate(self) -> dict[Candidate, Trial]:
@@ -90,19 +97,30 @@ class RecordedSpace:
         return {trial.candidate: trial for trial in self.trials}
 
 
-def read_spaces(folder: Path) -> list[RecordedSpace]:
+def read_spaces(folder: Path, models: Path | None = None) -> list[RecordedSpace]:
     """Return all spaces that a folder of records holds, those of today's templates.
+
+    Args:
+        folder: The records.
+        models: Learned models, ``without-NETWORK.onnx`` each, as `train_cost_model.py` writes them.
 
     Raises:
         SystemExit: There are none.
     """
     known = read_lines(sorted([*folder.glob("spaces-*.jsonl"), *folder.glob("spaces-*.jsonl.xz")]))
-    target = find_target(next(str(m["target"]) for m in known.machines))
+    if not known.machines:
+        raise SystemExit(f"there is no record in {folder}: see record_spaces.py")
+    target = find_target(str(known.machines[0]["target"]))
     spaces = [_space(header, known, target) for header in known.headers.values()]
     found = [space for space in spaces if space is not None]
-    if not found:
-        raise SystemExit(f"there is no record in {folder}: see record_spaces.py")
-    return found
+    return found if models is None else [_with_learned(space, models) for space in found]
+
+
+def _with_learned(space: RecordedSpace, models: Path) -> RecordedSpace:
+    model = LearnedCosts((models / f"without-{space.network}.onnx").read_bytes())
+    columns = space.columns(np.arange(len(space.table)))
+    told = model.seconds(space.problem, space.template, space.target, columns)
+    return replace(space, learned=told)
 
 
 def _space(header: Header, known: Known, target: Target) -> RecordedSpace | None:

@@ -14,7 +14,7 @@ from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.lessons import Lessons
-from wpk.search.models import PROMISING, Shortlist, StaticChoices
+from wpk.search.models import PROMISING, Shortlist, StaticChoices, learned_seconds
 from wpk.search.searchers import MakeSearcher, Searcher, SearchSpace
 from wpk.targets import Target
 from wpk.trial_bench import Offers
@@ -120,7 +120,7 @@ def make_tasks(
             bound=static.kernels[problem].bound.seconds,
             floor=target.launch_seconds,
             contenders=tuple(
-                _contender(problem, each, searcher, lessons)
+                _contender(problem, each, target, searcher, lessons)
                 for each in static.shortlists[problem].templates
             ),
             rivals=tuple(_rival(program, problem, each) for each in offers.of(problem)),
@@ -156,15 +156,23 @@ def _why_not_there(program: Program, problem: Problem) -> str | None:
 
 
 def _contender(
-    problem: Problem, offer: Shortlist, make: MakeSearcher, lessons: Lessons
+    problem: Problem, offer: Shortlist, target: Target, make: MakeSearcher, lessons: Lessons
 ) -> Contender:
-    """A template's searcher over the schedules that the score kept."""
+    """A template's searcher over the schedules that the score kept.
+
+    Those that the learned costs like best come first; where these say nothing of the template, the estimate does.
+    """
     template = offer.template
 
     def begin(seed: int) -> Searcher:
         kept = [prediction.schedule.columns() for prediction in offer.ranked]
         columns = {name: np.concatenate([each[name] for each in kept]) for name in kept[0]}
         predicted = np.asarray([prediction.estimate for prediction in offer.ranked])
+        learned = learned_seconds(problem, template, target, columns)
+        if learned is not None:
+            order = np.argsort(learned, kind="stable")
+            columns = {name: values[order] for name, values in columns.items()}
+            predicted = predicted[order]
         about = problem.features(), PROMISING, predicted, lessons.of(template)
         return make(SearchSpace(template.schedule_type, columns, *about), seed)
 

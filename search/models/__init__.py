@@ -1,5 +1,6 @@
 """The models choose schedules without a GPU."""
 
+from wpk.search.models.learned import learned_seconds
 from wpk.search.models.model_search import Compiler, StaticChoices, search_model
 from wpk.search.models.pruning import Pruning, find_pruning
 from wpk.search.models.shortlist import PROMISING, Shortlist, Template, estimates

@@ -4,8 +4,9 @@
 
 The correction is a gradient-boosted ensemble of trees (scikit-learn's), kept as ONNX and evaluated by ONNX
 Runtime, so that nothing is needed to use it which wpk does not have already. It sees the numbers that
-templates tell the analytical model, not a template's name or parameters: so it speaks of templates and
-problems that it was not taught, too. `benchmarks/train_cost_model.py` trains it; the file says on what.
+templates tell the analytical model, not parameters: so what it learnt of one problem holds for others. It
+speaks of the templates that it was taught, on GPUs of the same compute capability; elsewhere the estimate
+stands. `benchmarks/train_cost_model.py` trains it; the file says on what.
 """
 
 from __future__ import annotations
@@ -80,10 +81,14 @@ class LearnedCosts:
         options.intra_op_num_threads = 1
         return onnxruntime.InferenceSession(self._model, options, ["CPUExecutionProvider"])
 
-    @property
+    @cached_property
     def provenance(self) -> dict[str, str]:
         """What it was taught on, as the file says."""
         return dict(self._session.get_modelmeta().custom_metadata_map)
+
+    def knows(self, template: Template) -> bool:
+        """Tell whether it was taught a template's schedules."""
+        return template.name in self.provenance["templates"].split(", ")
 
     def seconds(
         self, problem: Problem, template: Template, target: Target, columns: Columns
@@ -98,8 +103,14 @@ class LearnedCosts:
 
 
 @cache
-def learned_costs(capability: tuple[int, int]) -> LearnedCosts | None:
-    """Return the model that comes with wpk; None for a GPU that it says nothing of."""
-    if capability != TAUGHT:
-        return None
+def _shipped() -> LearnedCosts:
     return LearnedCosts(files("wpk.search.models").joinpath(FILE).read_bytes())
+
+
+def learned_seconds(
+    problem: Problem, template: Template, target: Target, columns: Columns
+) -> Floats | None:
+    """Return what the model that comes with wpk predicts of schedules; None where it says nothing of them."""
+    if target.capability != TAUGHT or not _shipped().knows(template):
+        return None
+    return _shipped().seconds(problem, template, target, columns)
