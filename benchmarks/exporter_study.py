@@ -1,9 +1,10 @@
-r"""Optimize graphs of real exporters, execute their engines on the CPU, and compare them with ONNX Runtime.
+r"""Optimize graphs of real exporters, execute their engines, and compare them with ONNX Runtime.
 
     python benchmarks/exporter_study.py                             # the kept list
     python benchmarks/exporter_study.py --only 'hf_*' --seed 1
     python benchmarks/exporter_study.py --archive benchmarks/exporters/drawn.zip \
         --output benchmarks/results/exporters-drawn.json
+    python benchmarks/exporter_study.py --device gpu --only 'tv_*' --output sample.json
 
 Every graph has a process of its own, with a limit of time and memory, so that one that fails fails alone.
 What became of it is written at once to a file of results, and beside it, as Markdown, to a table. The exit
@@ -61,6 +62,9 @@ def main() -> int:
         metavar="N",
         help="schedules of a problem to compile; 8 is what wpk compiles, 1 is faster",
     )
+    parser.add_argument(
+        "--device", choices=("cpu", "gpu"), default="cpu", help="what executes the engines"
+    )
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE.json")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -116,6 +120,8 @@ def _line(name: str, record: Record) -> list[str]:
 def _judged(name: str, options: argparse.Namespace) -> Record:
     began = time.monotonic()
     command = [sys.executable, __file__, "--here", name, "--archive", str(options.archive)]
+    given = ["--seed", str(options.seed), "--finalists", str(options.finalists)]
+    given += ["--device", options.device]
     _, facts = store.read(name, archive=options.archive)
     record: Record = {
         "family": facts.family,
@@ -125,12 +131,12 @@ def _judged(name: str, options: argparse.Namespace) -> Record:
         "fallback": [],
     }
     child = subprocess.Popen(
-        [*command, "--seed", str(options.seed), "--finalists", str(options.finalists)],
+        [*command, *given],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES)),
+        preexec_fn=_limit_memory if options.device == "cpu" else None,
     )
     try:
         said, told = child.communicate(timeout=SECONDS)
@@ -146,11 +152,23 @@ def _judged(name: str, options: argparse.Namespace) -> Record:
     return record | {"seconds": round(time.monotonic() - began, 1)}
 
 
+def _limit_memory() -> None:
+    """Of this process: what a driver of a GPU maps is no memory that is used, and is not limited."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
 def _judge_here(options: argparse.Namespace) -> int:
     from exporters.judging import judge
 
     with tempfile.TemporaryDirectory() as folder:
-        record = judge(options.here, options.archive, Path(folder), options.seed, options.finalists)
+        record = judge(
+            options.here,
+            options.archive,
+            Path(folder),
+            options.seed,
+            options.finalists,
+            options.device,
+        )
     print(json.dumps(record))
     return 0
 

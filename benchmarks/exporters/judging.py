@@ -1,4 +1,4 @@
-"""One exported graph through `wpk.optimize` and the emulator, beside ONNX Runtime on fresh inputs."""
+"""One exported graph through `wpk.optimize` and the emulator or a GPU, beside ONNX Runtime on fresh inputs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,12 @@ Record = dict[str, Any]
 
 
 def judge(
-    name: str, archive: Path, folder: Path, seed: int = 0, finalists: int = FINALISTS
+    name: str,
+    archive: Path,
+    folder: Path,
+    seed: int = 0,
+    finalists: int = FINALISTS,
+    device: str = "cpu",
 ) -> Record:
     """Optimize a graph, execute its engine, and return what became of it.
 
@@ -67,6 +72,7 @@ def judge(
         folder: Where its model and plan are written.
         seed: Of weights and inputs.
         finalists: Schedules of a problem that are compiled, of which the best is chosen.
+        device: What executes the engine: ``cpu``, for an H200, or ``gpu``, for the one that is there.
 
     The record's ``outcome`` is ``right``, ``wrong``, ``undecided`` (rounding decides most of an output),
     ``refused`` (with ``why``), ``alarm`` (wpk's own checks stopped it) or ``crashed``.
@@ -78,14 +84,15 @@ def judge(
     record["finalists"] = finalists
     try:
         with _compiling(finalists):
-            bundle = wpk.optimize(path, folder / "model.plan", target="h200", search="static")
+            target = "h200" if device == "cpu" else "auto"
+            bundle = wpk.optimize(path, folder / "model.plan", target=target, search="static")
     except VerificationError as error:
         return record | {"outcome": "alarm", "why": error.what}
     except WpkError as error:
         crashed = "bug" in error.fix
         return record | {"outcome": "crashed" if crashed else "refused", "why": error.what}
     record |= _told(bundle.plan) | {"optimize_seconds": round(time.monotonic() - began, 1)}
-    return record | _compared(model, facts, folder / "model.plan", seed)
+    return record | _compared(model, facts, folder / "model.plan", seed, device)
 
 
 @contextmanager
@@ -129,12 +136,14 @@ class Difference:
         return self.error / self.allowed
 
 
-def _compared(model: onnx.ModelProto, facts: store.Facts, plan: Path, seed: int) -> Record:
+def _compared(
+    model: onnx.ModelProto, facts: store.Facts, plan: Path, seed: int, device: str
+) -> Record:
     free = any(isinstance(size, str) for each in facts.inputs for size in each.shape)
     session = _session(model)
     others = [_session(_moved(model, seed + number)) for number in range(VARIANTS)]
     found: dict[str, Difference] = {}
-    with wpk.load(plan, device="cpu") as engine:
+    with wpk.load(plan, device=device) as engine:
         for batch in BATCHES if free else BATCHES[:1]:
             given = draw_arrays(facts.inputs, {**SIZES, "batch": batch}, INPUT_SEED + seed)
             expected = session.run(None, given)

@@ -10,6 +10,9 @@ CALIBRATION_BATCH = 8
 LEAST_SCALE = 0.1
 """Of a vector's elements: scales of layers begin at 1e-6 in some networks, biases at 0."""
 
+_EQUAL = 1e-4
+"""Relative to the largest element: how far elements lie apart that were meant to be equal."""
+
 
 def wake(module: Any) -> None:
     """Let matrices keep the size of what they multiply, and vectors differ from element to element."""
@@ -20,11 +23,14 @@ def wake(module: Any) -> None:
             if parameter.dim() >= 2 and parameter.numel() > parameter.shape[-1]:
                 least = max(parameter.shape[0], parameter[0].numel()) ** -0.5
                 spread = float(parameter.std())
-                if spread == 0:
+                if spread <= float(parameter.abs().max()) * _EQUAL:
                     parameter.normal_(0, least)
                 elif spread < least:
                     parameter.mul_(least / spread)
-            elif float(parameter.abs().max()) > LEAST_SCALE and float(parameter.std()) == 0:
+            elif (
+                float(parameter.abs().max()) > LEAST_SCALE
+                and float(parameter.std()) <= float(parameter.abs().max()) * _EQUAL
+            ):
                 parameter.mul_(torch.empty_like(parameter).uniform_(0.8, 1.2))
             elif float(parameter.abs().max()) <= LEAST_SCALE:
                 parameter.normal_(0, LEAST_SCALE)

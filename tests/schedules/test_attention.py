@@ -70,9 +70,12 @@ CASES: dict[str, dict[str, Any]] = {
     "odd everything": {"queries": 33, "keys": 77, "depth": 40, "batch": (1, 2)},
     "values of another size": {"queries": 17, "keys": 40, "depth": 64, "width": 24},
     "wide heads": {"queries": 20, "keys": 33, "depth": 128, "batch": (1, 1)},
+    "rows of 8 bytes": {"queries": 33, "keys": 45, "depth": 36, "width": 20, "batch": (2, 2)},
+    "rows of 4 bytes": {"queries": 19, "keys": 35, "depth": 30, "width": 6, "batch": (1, 3)},
     "a query": {"queries": 1, "keys": 65, "depth": 64, "scale": 0.125},
 }
 FAST = [("many steps", Precision.FP16), ("many steps", Precision.FP32), ("odd everything", "tf32")]
+FAST += [("rows of 8 bytes", "fp16"), ("rows of 4 bytes", "bf16")]
 
 
 @pytest.mark.parametrize(("case", "precision"), FAST)

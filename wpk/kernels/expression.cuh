@@ -9,6 +9,7 @@
 #pragma once
 
 #include <wpk/kernels/number.cuh>
+#include <wpk/kernels/quotient.cuh>
 
 namespace wpk
 {
@@ -174,6 +175,33 @@ struct Where
         const Number a = A::evaluate(acc, operands);
         const Number b = B::evaluate(acc, operands);
         return Condition::evaluate(acc, operands) != Number(0) ? a : b;
+    }
+};
+
+// By a constant.
+template <class A, uint32 Bits>
+struct Div<A, Scalar<Bits>>
+{
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number acc, const Operands& operands)
+    {
+        const Number a = A::evaluate(acc, operands);
+        if constexpr (isSame<Number, float> && isOrdinaryDivisor(Bits))
+            return quotientBy(a, asFloat(Bits));
+        else
+            return quotient(a, static_cast<Number>(asFloat(Bits)));
+    }
+};
+template <class A, uint32 Bits>
+struct RoundEven<Div<A, Scalar<Bits>>>
+{
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number acc, const Operands& operands)
+    {
+        if constexpr (isSame<Number, float> && isOrdinaryDivisor(Bits))
+            return integerQuotientBy(A::evaluate(acc, operands), asFloat(Bits));
+        else
+            return rintf(Div<A, Scalar<Bits>>::evaluate(acc, operands));
     }
 };
 

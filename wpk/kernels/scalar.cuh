@@ -151,10 +151,34 @@ WPK_DEVICE T roundTo8Bits(float value)
     return T{static_cast<uint8>(code | (bits >> 24 & 0x80u))};
 }
 
-// Truncates towards zero and saturates to [lowest, 2^power); a NaN gives 0.
+// Truncates towards zero and saturates to [lowest, 2^power); a NaN gives 0. So does the instruction, without a branch.
 template <class T>
 WPK_DEVICE T truncateFloat(float value, float lowest, float power, T lowestValue, T highestValue)
 {
+#if WPK_ON_GPU
+    if constexpr (sizeof(T) <= 4)
+    {
+        constexpr bool isSigned = static_cast<T>(-1) < T(0);
+        uint32 word;
+        uint16 half;
+        if constexpr (sizeof(T) == 4 && isSigned)
+            asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(word) : "f"(value));
+        else if constexpr (sizeof(T) == 4)
+            asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(word) : "f"(value));
+        else if constexpr (sizeof(T) == 2 && isSigned)
+            asm("cvt.rzi.s16.f32 %0, %1;" : "=h"(half) : "f"(value));
+        else if constexpr (sizeof(T) == 2)
+            asm("cvt.rzi.u16.f32 %0, %1;" : "=h"(half) : "f"(value));
+        else if constexpr (isSigned)
+            asm("cvt.rzi.s8.f32 %0, %1;" : "=h"(half) : "f"(value));
+        else
+            asm("cvt.rzi.u8.f32 %0, %1;" : "=h"(half) : "f"(value));
+        if constexpr (sizeof(T) == 4)
+            return static_cast<T>(word);
+        else
+            return static_cast<T>(half);
+    }
+#endif
     if (isNan(value))
         return T(0);
     if (value <= lowest)

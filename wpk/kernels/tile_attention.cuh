@@ -23,9 +23,9 @@ struct AttentionShape
     static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, blockN = Schedule::block_n;
     static constexpr int stages = Schedule::stages, threads = warpsM * warpsN * kWarpSize;
     static constexpr int rows = 16 * warpsM, keys = blockN * warpsN;
-    using Queries = RowTile<T, rows, Problem::depth>;
-    using Keys = RowTile<T, keys, Problem::depth>;
-    using Values = RowTile<T, keys, Problem::width>;
+    using Queries = RowTile<T, rows, Problem::depth, Problem::q_copy>;
+    using Keys = RowTile<T, keys, Problem::depth, Problem::k_copy>;
+    using Values = RowTile<T, keys, Problem::width, Problem::v_copy>;
     static constexpr int stageBytes = Keys::bytes + Values::bytes;
     static constexpr int pairsN = blockN / 16, pairsD = Values::paddedColumns / 16;
     // Floats between staged rows; 8 more than the columns keep the writes free of conflicts.

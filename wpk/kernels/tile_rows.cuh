@@ -10,10 +10,12 @@
 namespace wpk
 {
 
-template <class T, int Rows, int Columns>
+// Copies are of CopyBytes, 4, 8 or 16, as rows are aligned.
+template <class T, int Rows, int Columns, int CopyBytes>
 struct RowTile
 {
-    static constexpr int kChunk = 16 / sizeof(T); // elements
+    static constexpr int kChunk = 16 / sizeof(T);       // elements
+    static constexpr int kPiece = CopyBytes / sizeof(T); // elements of a copy
     static constexpr int paddedColumns = ceilDivide(Columns, 16) * 16;
     static constexpr int chunks = paddedColumns / kChunk;
     static constexpr int panelChunks = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2;
@@ -27,24 +29,26 @@ struct RowTile
     }
 
     // Starts copying rows [first, first + Rows) of the matrix at `source`, whose rows are `stride` elements apart and
-    // 16-byte aligned; those from `limit` on are zeros.
+    // aligned to CopyBytes; those from `limit` on are zeros.
     template <int Threads>
     static WPK_DEVICE void copy(SharedAddress tile, const T* source, int64 stride, int first, int limit)
     {
         // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
-        constexpr int kItems = Rows * chunks, kTogether = 4;
+        constexpr int kPieces = 16 / CopyBytes, kItems = Rows * chunks * kPieces, kTogether = 4;
         WPK_KEEP_LOOP
         for (int begin = static_cast<int>(threadIdx.x); begin < kItems; begin += kTogether * Threads)
         {
             WPK_UNROLL
             for (int i = 0; i < kTogether; ++i)
             {
-                const int item = begin + i * Threads, row = item / chunks, chunk = item % chunks;
+                const int item = begin + i * Threads, row = item / (chunks * kPieces);
+                const int piece = item % (chunks * kPieces), column = piece * kPiece;
                 if (item >= kItems)
                     break;
-                const int columns = first + row < limit ? minOf(kChunk, Columns - chunk * kChunk) : 0;
-                const T* const at = columns > 0 ? source + (first + row) * stride + chunk * kChunk : source;
-                copyAsync<16>(tile + offset(row, chunk), at, maxOf(columns, 0) * static_cast<int>(sizeof(T)));
+                const int columns = first + row < limit ? minOf(kPiece, Columns - column) : 0;
+                const T* const at = columns > 0 ? source + (first + row) * stride + column : source;
+                copyAsync<CopyBytes>(tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes, at,
+                    maxOf(columns, 0) * static_cast<int>(sizeof(T)));
             }
         }
     }

@@ -34,6 +34,8 @@ def cast(
 ) -> Expression:
     """A Cast: rounding to a type of 16 or 8 bits, truncation to an integer, a test for bool, else nothing.
 
+    Types of 16 bits hold every number of those of 8 bits.
+
     Args:
         argument: What is cast.
         source: Its type.
@@ -45,7 +47,7 @@ def cast(
     if target is DType.BOOL and source is not DType.BOOL:
         return apply("Not", apply("Equal", argument, Scalar(0.0)))
     if target in (DType.FP16, DType.BF16) and source is not target:
-        return Round(target, argument)
+        return argument if source.bytes == 1 else Round(target, argument)
     if target.is_integer and (source.is_float or source.is_fp8):
         return Round(target, argument)
     return argument

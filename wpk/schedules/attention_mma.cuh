@@ -6,8 +6,9 @@
 //
 // Problem: Multiply (Half, Bfloat16, Tf32 or SplitFp32), Element, as it lies; Q, K, V, Operands and Y over (matrix,
 // head, row, column), Scores an expression over the product and Operands; heads, and how many of them share a head of K
-// and V (sharing), depth, width, yPadding, emptyRowsAreZero; q_row, k_row, v_row, elements between rows; and queries,
-// keys and wide, where the launch passes none.
+// and V (sharing), depth, width, yPadding, emptyRowsAreZero; q_row, k_row, v_row, elements between rows, and q_copy,
+// k_copy, v_copy, bytes that rows are aligned to and copied by; and queries, keys and wide, where the launch passes
+// none.
 #pragma once
 
 #include <wpk/kernels/attention_lengths.cuh>

@@ -27,7 +27,7 @@ from wpk.schedules.unit import Type, Wide
 from wpk.targets import Target
 
 _WARP, _TILE_ROWS, _TILE_COLUMNS = 32, 16, 16
-_COPY_BYTES, _MAX_COPIES = 16, 16
+_COPY_BYTES, _MAX_COPIES = (16, 8, 4), 16
 _MAX_SIZE = 256  # elements of a head: as many sums as registers hold
 _MAX_STAGES = 4
 _OTHER_REGISTERS = 44  # addresses, fragments and what a row keeps; read from ptxas reports
@@ -69,7 +69,7 @@ class AttentionMmaSchedule(Schedule):
 
 
 class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]):
-    """Queries, keys and values as rows of 16-byte chunks, in every precision; fp32 as 3 x tf32."""
+    """Queries, keys and values as rows aligned to 4 bytes or more, in every precision; fp32 as 3 x tf32."""
 
     name: ClassVar[str] = "attention_mma"
     version: ClassVar[int] = 2
@@ -101,7 +101,8 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
     def _limits(self, problem: Attention) -> Sequence[Limit]:
         """What tile_attention.cuh can compute."""
         # Elements that warps copy: of the queries and the keys, and of the values.
-        copied = f"{_COPY_BYTES * _MAX_COPIES * _WARP // problem.q.dtype.bytes} * warps_m * warps_n"
+        least = min(map(_copied, (problem.q, problem.k, problem.v)))
+        copied = f"{least * _MAX_COPIES * _WARP // problem.q.dtype.bytes} * warps_m * warps_n"
         return (
             Limit(
                 f"block_n > 0 and block_n % {_TILE_COLUMNS} == 0",
@@ -175,6 +176,9 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
                 "q_row": Wide(problem.q.strides[2]),
                 "k_row": Wide(problem.k.strides[2]),
                 "v_row": Wide(problem.v.strides[2]),
+                "q_copy": _copied(problem.q),
+                "k_copy": _copied(problem.k),
+                "v_copy": _copied(problem.v),
             },
             grid=(attention_blocks(problem, schedule.rows), 1, 1),
             sizes=attention_sizes(problem),
@@ -226,10 +230,15 @@ def _whole(elements: int) -> int:
     return -(-elements // _TILE_COLUMNS) * _TILE_COLUMNS
 
 
+def _copied(tensor: Tensor) -> int:
+    """Bytes of a copy of an operand's rows."""
+    return next(size for size in _COPY_BYTES if tensor.alignment % size == 0)
+
+
 def _why_not_copied(name: str, tensor: Tensor) -> str | None:
-    """Why rows of an operand cannot be copied by 16 bytes; None if they can."""
+    """Why rows of an operand cannot be copied; None if they can."""
     if tensor.strides[3] != 1:
         return f"{name} has a stride of {tensor.strides[3]} along a head; copies need 1"
-    if tensor.alignment < _COPY_BYTES:
-        return f"{name} is aligned to {tensor.alignment} bytes; copies need {_COPY_BYTES}"
+    if tensor.alignment % _COPY_BYTES[-1] != 0:
+        return f"{name} is aligned to {tensor.alignment} bytes; copies need {_COPY_BYTES[-1]}"
     return None

@@ -9,8 +9,8 @@ from wpk.problems import Attention, Epilogue, Tensor
 def heads_inside(dtype: DType, batch: int, rows: int, heads: int, size: int) -> Tensor:
     """Heads of a projection: (batch, row, head, element) in memory, as (batch, head, row, element)."""
     strides = (0 if batch == 1 else rows * heads * size, 0 if heads == 1 else size, heads * size, 1)
-    alignment = next(a for a in (16, 8, 4, 2) if heads * size * dtype.bytes % a == 0)
-    return Tensor(dtype, strides, 0, min(alignment, 16 if size * dtype.bytes % 16 == 0 else 2))
+    alignment = next(a for a in (16, 8, 4, 2) if size * dtype.bytes % a == 0)
+    return Tensor(dtype, strides, 0, alignment)
 
 
 def attention(
