@@ -8,6 +8,7 @@ Needs no GPU. For every recorded space of more than 500 legal schedules, two que
   is partly what the score of waves keeps, so this favours that score; it is what a user of `--prune` gets.
 - **grid**: where does the fastest of the grid stand among the grid's schedules, which no score has chosen? This
   favours none.
+- **outside**: is any schedule of the grid that the score of waves drops faster than all that it keeps?
 
 A winner is kept where one within 1 % of the fastest is. Why: the factors of PUL, and the split of the reduction, of
 the winner and of what PUL likes best.
@@ -97,11 +98,15 @@ def study(space: RecordedSpace) -> dict[str, Any]:
     grid = space.columns(space.grid)
     of_grid = space.costs[space.grid]
     winner = int(space.costs.argmin())
+    outside = space.costs[np.setdiff1d(space.grid, space.kept)]
+    kept = float(space.costs[space.kept].min())
     first = {name: int(values[whole["pul"][0]]) for name, values in legal.items()}
     return {
         "legal": space.legal,
         "recorded": len(space.table),
         "grid": len(space.grid),
+        "outside": len(outside),
+        "outside_over_kept": round(float(outside.min()) / kept, 4) if len(outside) else None,
         "whole": {name: needed(order, near) for name, order in whole.items()},
         "of_grid": {
             name: needed(order, of_grid <= NEAR * of_grid.min())
@@ -151,6 +156,12 @@ def summary(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
                     for score in ("waves", "pul")
                 }
                 for part in ("whole", "of_grid")
+            },
+            "outside": {
+                "schedules": sum(row["outside"] for row in of),
+                "spaces_where_one_is_faster": sum(
+                    (row["outside_over_kept"] or 2) < 1 for row in of
+                ),
             },
             "split": {
                 who: sum(_splits(row[who]) for row in of) for who in ("winner", "first_by_pul")
@@ -202,7 +213,8 @@ def main() -> None:
     result = {"machine": machine, "summary": summary(rows), "spaces": rows}
     options.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print("\n".join(show(result)))
-    print(json.dumps({g: (o["split"], o["median_blocks"]) for g, o in result["summary"].items()}))
+    for group, of in result["summary"].items():
+        print(group, json.dumps({name: of[name] for name in ("outside", "split", "median_blocks")}))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""What whole spaces measured on an H200 say of the bound and of pruning."""
+"""What whole spaces measured on an H200 say of the bound and of pruning; how the studies count."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pruning_study import Kept, read_all
 from study_problems import HELD_OUT, PAPER_ROWS, ROWS, templates_of
+from woodpecker_study import gain, search
 
 from wpk.dtypes import Precision
+from wpk.search.searchers.random_search import RandomSearch
 from wpk.search.searchers.replay import Recording
 from wpk.targets.registry import find_target
 
@@ -66,3 +69,25 @@ def test_rows_that_nothing_was_fitted_to_fare_as_well(kept: list[Kept]) -> None:
     held = [each for each in kept if each.row in HELD_OUT]
     assert len(held) == 11
     assert sum(each.holds_winner for each in held) >= 10
+
+
+def test_a_gain_is_a_ratio_of_geometric_means_with_its_interval() -> None:
+    generator = np.random.default_rng(0)
+    random = np.exp(generator.normal(0.3, 0.1, (12, 5)))
+    same, twice = gain(random, random), gain(random, random / 2)
+    assert same["over_random"] == 1.0
+    assert same["interval_95"][0] < 1 < same["interval_95"][1]
+    assert twice["over_random"] == pytest.approx(2.0)
+    assert 1.9 < twice["interval_95"][0] < 2 < twice["interval_95"][1] < 2.1
+    assert (same["problems_better"], twice["problems_better"]) == (0, 12)
+
+
+def test_every_recording_is_searched_with_seeds_of_its_own(
+    recorded: dict[str, list[Recording]],
+) -> None:
+    twice = recorded["small_3x3_32.fp32"] * 2
+    curves = search(twice, RandomSearch)
+    assert curves.shape == (2, 5, 64)
+    assert (np.diff(curves) <= 0).all()
+    assert (curves >= 1).all()
+    assert not (curves[0] == curves[1]).all(axis=-1).any()
