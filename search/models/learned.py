@@ -16,6 +16,7 @@ from importlib.resources import files
 
 import numpy as np
 import onnxruntime
+from numpy.typing import NDArray
 
 from wpk.performance import Bound, Columns, Floats, estimate, extended_pul, resident_blocks
 from wpk.performance import bound as bound_of
@@ -52,11 +53,11 @@ def inputs_of(problem: Problem, template: Template, target: Target, columns: Col
     numbers = [np.log2(1.0 + np.asarray(getattr(work, name), np.float64)) for name in _COUNTS]
     flags = [np.asarray(getattr(work, name), np.float64) for name in _FLAGS]
     unit = 0 if work.unit is None else 1
-    inputs = (
-        *(np.log2(seconds), np.log2(seconds / least.seconds), score, resident, waves),
-        *(np.ceil(waves) / np.maximum(waves, 1e-9), np.minimum(work.blocks / target.sm_count, 8)),
-        *(*_of_problem(least), float(unit), float(work.element_bytes), *numbers, *flags),
-    )
+    about: list[Floats] = [np.log2(seconds), np.log2(seconds / least.seconds), score]
+    about += [resident, waves, np.ceil(waves) / np.maximum(waves, 1e-9)]
+    about += [np.minimum(work.blocks / target.sm_count, 8.0)]
+    constants = (*_of_problem(least), float(unit), float(work.element_bytes))
+    inputs = [*about, *(np.full(count, each) for each in constants), *numbers, *flags]
     return np.stack([np.broadcast_to(each, (count,)) for each in inputs], axis=1)
 
 
@@ -95,7 +96,7 @@ class LearnedCosts:
     ) -> Floats:
         """Return the predicted seconds of schedules."""
         inputs = inputs_of(problem, template, target, columns)
-        known = np.isfinite(inputs).all(axis=1)
+        known: NDArray[np.bool_] = np.asarray(np.isfinite(inputs).all(axis=1))
         fed = np.where(known[:, None], inputs, 0.0).astype(np.float32)
         (corrections,) = self._session.run(None, {"inputs": fed})
         told: Floats = np.exp2(inputs[:, 0]) * np.exp(corrections.reshape(-1).astype(np.float64))

@@ -80,7 +80,7 @@ class SearchSpace:
         spans = np.maximum(1, np.asarray(self.shape) - 1)
         self._points = (self.genomes / spans).astype(np.float32)
         self._logarithms = np.log2(1.0 + table)
-        self._encode = lambda: encoded(self.features, columns, estimates)
+        self._columns, self._estimates = columns, estimates
 
     @property
     def size(self) -> int:
@@ -145,7 +145,7 @@ class SearchSpace:
     @cached_property
     def encoded(self) -> Encoded:
         """The rows as inputs of a network; see `experience.encoded`."""
-        return self._encode()
+        return encoded(self.features, self._columns, self._estimates)
 
     def like(self, parameters: Mapping[str, int], among: Rows) -> int:
         """Return the one of some rows that is most like a schedule of another space; ties go to the first.

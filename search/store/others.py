@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from wpk.candidate import Candidate, Maker
 from wpk.codec import FieldError, decode
@@ -49,11 +50,16 @@ def measured_by_others(
     return found
 
 
+_ANY_PROBLEM: Any = Problem
+"""An abstract class, which mypy takes for no type that could be read."""
+
+
 def _problem(text: str) -> Problem | None:
     try:
-        return decode(json.loads(text), Problem, "problem")
+        found: Problem = decode(json.loads(text), _ANY_PROBLEM, "problem")
     except FieldError:
         return None
+    return found
 
 
 def _trials(maker: Maker, records: list[TrialRecord]) -> tuple[Trial, ...]:
