@@ -71,8 +71,8 @@ PAIRS = (
     ("genetic", "random neighbour"),
     ("genetic", "genetic, no crossover"),
     ("genetic, carried", "genetic"),
-    ("auto, carried", "auto"),
-    ("auto, carried", "model alone"),
+    ("genetic and ppo, carried", "ppo, carried"),
+    ("order and ppo, carried", "ppo, carried"),
 )
 """How many times faster the first finds schedules than the second."""
 

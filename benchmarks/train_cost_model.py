@@ -41,6 +41,8 @@ SETTINGS = {
 }
 """Of scikit-learn's GradientBoostingRegressor."""
 
+RESULTS = Path(__file__).parent / "results" / "h100-learned-costs.json"
+
 SHARPNESS = 2.0
 """A schedule twice as slow as its problem's fastest counts a quarter as much."""
 
@@ -152,6 +154,13 @@ def evaluate(spaces: Sequence[RecordedSpace]) -> dict[str, dict[str, float]]:
     return found
 
 
+def judged(found: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """Return the networks, and the geometric mean over them."""
+    names = next(iter(found.values()))
+    means = {n: float(np.exp(np.mean([np.log(each[n]) for each in found.values()]))) for n in names}
+    return {"mean": {name: round(value, 4) for name, value in means.items()}, "networks": found}
+
+
 def main() -> None:
     """Evaluate, or train on all and write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -163,8 +172,11 @@ def main() -> None:
     )
     options = parser.parse_args()
     spaces = read_spaces(options.recordings)
+    machine = json.loads((options.recordings / "machine.json").read_text(encoding="utf-8"))
     if options.evaluate:
-        print(json.dumps(evaluate(spaces), indent=1))
+        text = json.dumps({"machine": machine} | judged(evaluate(spaces)), indent=1)
+        RESULTS.write_text(text + "\n", encoding="utf-8")
+        print(text)
     if options.apart:
         options.apart.mkdir(parents=True, exist_ok=True)
         for network in sorted({space.network for space in spaces}):
@@ -174,7 +186,6 @@ def main() -> None:
     if options.output:
         import sklearn
 
-        machine = json.loads((options.recordings / "machine.json").read_text(encoding="utf-8"))
         about = {
             "gpu": str(machine["gpu"]),
             "date": str(machine["date"]),

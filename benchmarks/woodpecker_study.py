@@ -41,7 +41,7 @@ RESAMPLES, RESAMPLING_SEED = 10_000, 0
 
 PAPER = "ppo, paper's settings"
 COMPARED: dict[str, MakeSearcher] = {
-    **{name: SEARCHERS[name] for name in ("random", "genetic", "ppo", "evolution", "auto")},
+    **{name: SEARCHERS[name] for name in ("random", "genetic", "ppo", "evolution")},
     PAPER: PaperPpoSearch,
 }
 

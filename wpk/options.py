@@ -95,7 +95,7 @@ class SearchOptions:
 
     Attributes:
         search: static: models choose; a searcher's name: it proposes and the GPU of this machine
-            decides; auto (default): genetic and PPO where the target's GPU is here, else static
+            decides; auto (default): PPO where the target's GPU is here, else static
         effort: how thoroughly to measure: 0 a minute, 1 minutes (default), 2 half an hour, 3 to the
             end
         budget: what measuring may cost, e.g. 90s, 2h or '400 trials'

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.search.searchers import Searcher, SearchSpace
-from wpk.search.searchers.auto import AutoSearch
 from wpk.search.searchers.evolution import EvolutionSearch
 from wpk.search.searchers.genetic import GeneticOptions, GeneticSearch
 from wpk.search.searchers.ppo import PpoOptions, PpoSearch
@@ -59,6 +58,58 @@ class OrderSearch(SpaceSearcher):
         """Nothing changes the order."""
 
 
+class BothSearch(SpaceSearcher):
+    """Genetic search and PPO take turns on one ledger, as Woodpecker-DL searches with both and takes the better."""
+
+    def __init__(self, space: SearchSpace, seed: int) -> None:
+        """Begin with the genetic one."""
+        super().__init__(space)
+        self._searchers = (
+            GeneticSearch(space, seed, ledger=self.ledger),
+            PpoSearch(space, seed, ledger=self.ledger),
+        )
+        self._proposals = 0
+        self._proposer = ""
+
+    @property
+    def own_name(self) -> str:
+        """The name of the searcher whose turn it was."""
+        return self._proposer
+
+    def propose(self) -> int:
+        """Return what the searcher whose turn it is proposes."""
+        searcher = self._searchers[self._proposals % len(self._searchers)]
+        self._proposals += 1
+        self._proposer = searcher.proposer
+        return searcher.propose()
+
+    def learn(self, rows: Sequence[int]) -> None:
+        """Let both searchers learn from all trials."""
+        for searcher in self._searchers:
+            searcher.learn(rows)
+
+
+class OrderAndPolicy(SpaceSearcher):
+    """Two searchers take turns on one ledger: the order of the space, and PPO."""
+
+    method = "order and ppo"
+
+    def __init__(self, space: SearchSpace, seed: int) -> None:
+        """Begin with the order."""
+        super().__init__(space)
+        self._policy = PpoSearch(space, seed, ledger=self.ledger)
+        self._turns = 0
+
+    def propose(self) -> int:
+        """Return the first that is free, or what PPO proposes, in turn."""
+        self._turns += 1
+        return int(self.ledger.free()[0]) if self._turns % 2 else self._policy.propose()
+
+    def learn(self, rows: Sequence[int]) -> None:
+        """Let PPO learn from all trials."""
+        self._policy.learn(rows)
+
+
 Make = Callable[[SearchSpace, int], Searcher]
 
 
@@ -92,7 +143,8 @@ COMPARED: dict[str, Compared] = {
     "ppo, carried, learns no more": Compared(
         lambda s, seed: PpoSearch(s, seed, _NEVER), carries=True
     ),
-    "auto": Compared(AutoSearch),
-    "auto, carried": Compared(AutoSearch, carries=True),
+    "order and ppo, carried": Compared(OrderAndPolicy, carries=True),
+    "genetic and ppo": Compared(BothSearch),
+    "genetic and ppo, carried": Compared(BothSearch, carries=True),
 }
 """By name. Policies and populations that are carried were taught by other networks than the one that is searched."""

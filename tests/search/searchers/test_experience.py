@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wpk.search.searchers.auto import AutoSearch
 from wpk.search.searchers.experience import PLACES, Experience, Lesson, encoded
 from wpk.search.searchers.genetic import GeneticOptions, GeneticSearch
 from wpk.search.searchers.ppo import PpoOptions, PpoSearch
@@ -107,9 +106,9 @@ def test_a_founder_that_is_no_schedule_here_stands_for_the_one_most_like_it(
     assert dict(bowl.space.schedule(row).parameters()) == columns | {"axis_2": 5}
 
 
-@pytest.mark.parametrize("make", [GeneticSearch, PpoSearch, AutoSearch])
+@pytest.mark.parametrize("make", [GeneticSearch, PpoSearch])
 def test_who_was_taught_is_better_than_chance_at_once(
-    make: type[GeneticSearch] | type[PpoSearch] | type[AutoSearch],
+    make: type[GeneticSearch] | type[PpoSearch],
     bowl: Recording,
     taught: SearchSpace,
 ) -> None:
