@@ -10,6 +10,7 @@ from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
 from wpk.graph_passes.clean.byte_products import ByteProducts
 from wpk.graph_passes.clean.cast_chains import CastChains
+from wpk.graph_passes.clean.collected_sequences import CollectedSequences
 from wpk.graph_passes.clean.column_parts import ColumnParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
@@ -21,12 +22,15 @@ from wpk.graph_passes.clean.grid_sample_parts import GridSampleParts
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.long_rows import LongRows
+from wpk.graph_passes.clean.loops_to_scans import LoopsToScans
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.clean.nan_guard import NanGuard
 from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
+from wpk.graph_passes.clean.scan_axes import ScanAxes
+from wpk.graph_passes.clean.select_conditionals import SelectConditionals
 from wpk.graph_passes.clean.unroll_loops import UnrollLoops
 from wpk.graph_passes.clean.unsigned_bytes import UnsignedBytes
 from wpk.graph_passes.clean.window_parts import WindowParts
@@ -129,7 +133,11 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
     """Return new passes that keep the graph plain ONNX, whose tensors will be stored in ``storage``."""
     return [
         InlineConditionals(),
+        SelectConditionals(),
+        CollectedSequences(),
         UnrollLoops(),
+        LoopsToScans(),  # of what stays
+        ScanAxes(),
         ModernForms(),
         AttentionParts(),
         PlainForms(),

@@ -180,6 +180,11 @@ def test_a_dimension_with_a_range_stays_free(tmp_path: Path) -> None:
     assert size_ranges({"x": free}, shapes) == {free[0]: SizeRange(1, 4, 9)}
 
 
+def test_a_dimension_may_stay_free_beside_one_with_a_range() -> None:
+    shapes = parse_shapes("x:-1x8:-1x16:-1x32")
+    assert size_ranges({"x": ["n", "m"]}, shapes) == {"m": SizeRange(8, 16, 32)}
+
+
 def test_refuses_two_ranges_of_one_dimension() -> None:
     shapes = {"x": [[1], [2], [3]], "y": [[1], [2], [4]]}
     with pytest.raises(GraphError, match="'n' two ranges"):

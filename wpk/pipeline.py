@@ -346,7 +346,7 @@ class _Job:
         return None if self.scope is None else proven(lowered, self.scope, self.progress)
 
     def of_bodies(self) -> "_Job":
-        """The same for bodies, whose inputs have known shapes, and none that a person gives."""
+        """The same for bodies, for whose inputs nobody gives shapes or arrays."""
         scope = None if self.scope is None else scope_of_bodies(self.scope)
         return replace(self, build=replace(self.build, shapes={}), scope=scope, inputs=())
 

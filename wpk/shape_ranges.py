@@ -108,9 +108,8 @@ def size_ranges(
         if len(parts) == 1:
             continue
         for dim, sizes in zip(inputs[name], zip(*parts, strict=True), strict=True):
-            if isinstance(dim, str) and found.setdefault(dim, SizeRange(*sizes)) != SizeRange(
-                *sizes
-            ):
+            asked = isinstance(dim, str) and sizes[0] != -1
+            if asked and found.setdefault(str(dim), SizeRange(*sizes)) != SizeRange(*sizes):
                 raise GraphError(
                     f"--shapes gives the dimension '{dim}' two ranges, the second for '{name}'",
                     fix="give every input with this dimension the same three sizes",

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes.core.query import tensors_of
+
 Tensors = dict[int, gs.Tensor]
 """What takes a tensor's place, by the tensor's id."""
 
@@ -31,6 +33,21 @@ def detach(graph: gs.Graph) -> None:
     """Make the nodes of a subgraph that is given up read nothing from outside."""
     for node in with_nested(graph.nodes):
         node.inputs.clear()
+
+
+def name_constants_apart(graph: gs.Graph, body: gs.Graph, new_name: Callable[[str], str]) -> None:
+    """Give constants of a subgraph, which copies of its nodes share, names that the graph does not have.
+
+    Args:
+        graph: The graph.
+        body: The subgraph.
+        new_name: Gives each its name, from the old one.
+    """
+    outside = {id(t) for t in (*graph.inputs, *graph.outputs, *tensors_of(graph.nodes))}
+    read = (*tensors_within(body.nodes), *body.outputs)
+    for tensor in {id(t): t for t in read if isinstance(t, gs.Constant)}.values():
+        if id(tensor) not in outside:
+            tensor.name = new_name(tensor.name)
 
 
 def copy_nodes(

@@ -15,7 +15,13 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.clean.carried import is_carried
-from wpk.graph_passes.clean.subgraphs import copy_nodes, detach, tensors_within, with_nested
+from wpk.graph_passes.clean.loops import Along, along_of, holds
+from wpk.graph_passes.clean.subgraphs import (
+    copy_nodes,
+    detach,
+    name_constants_apart,
+    with_nested,
+)
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import (
     ONNX_DOMAINS,
@@ -24,10 +30,8 @@ from wpk.graph_passes.core.query import (
     given,
     integers,
     is_op,
-    made_by,
     producer,
     rank,
-    tensors_of,
     used_outputs,
     values,
 )
@@ -43,14 +47,6 @@ _SCAN_OF_SEQUENCES = 8
 _DECIDING = {"If": 1, "Loop": 2}
 """Operators that go as soon as so many inputs are known. Copies of others would be steps of ONNX Runtime, one
 after the other, where the loop is one."""
-
-
-@dataclass(frozen=True)
-class Along:
-    """How a tensor is cut into steps, or put together from them: along an axis, forward or backwards."""
-
-    axis: int
-    backwards: bool
 
 
 @dataclass(frozen=True)
@@ -90,7 +86,9 @@ class UnrollLoops(Rule[Unrolling]):
 
     def rewrite(self, editor: GraphEditor, match: Unrolling) -> None:
         """Put the copies into the graph, and let the loop's outputs be what the last one makes."""
-        _rename_constants(editor, match)
+        name_constants_apart(
+            editor.graph, match.body, lambda name: editor.new_name(f"{match.node.name}_{name}")
+        )
         states = list(match.states)
         parts: list[list[gs.Tensor]] = [[] for _ in match.joined]
         for step in range(match.steps):
@@ -122,7 +120,7 @@ def _scan(graph: gs.Graph, node: gs.Node) -> Unrolling | str:
     first = len(node.inputs) - count
     sliced = []
     steps: set[int] = set()
-    for tensor, along in zip(node.inputs[first:], _along(node, "input", count), strict=True):
+    for tensor, along in zip(node.inputs[first:], along_of(node, "input", count), strict=True):
         shape = dims(tensor)
         if shape is None:
             return f"the rank of '{tensor.name}' is not known"
@@ -133,14 +131,8 @@ def _scan(graph: gs.Graph, node: gs.Node) -> Unrolling | str:
         sliced.append((tensor, Along(along.axis % len(shape), along.backwards)))
     if len(steps) != 1:
         return f"its inputs have different numbers of steps: {sorted(steps)}"
-    joined = _along(node, "output", len(body.outputs) - first)
+    joined = along_of(node, "output", len(body.outputs) - first)
     return Unrolling(node, body, steps.pop(), node.inputs[:first], sliced, joined)
-
-
-def _along(node: gs.Node, role: str, count: int) -> list[Along]:
-    axes = node.attrs.get(f"scan_{role}_axes") or [0] * count
-    directions = node.attrs.get(f"scan_{role}_directions") or [0] * count
-    return [Along(int(a), bool(d)) for a, d in zip(axes, directions, strict=True)]
 
 
 def _loop(node: gs.Node) -> Unrolling | str:
@@ -149,7 +141,7 @@ def _loop(node: gs.Node) -> Unrolling | str:
     condition = None if runs is None else values(runs)
     if runs is not None and condition is None:
         return f"its condition '{runs.name}' is not constant"
-    if not _holds(body.outputs[0], body.inputs[1]):
+    if not holds(body.outputs[0], body.inputs[1]):
         return f"its condition '{body.outputs[0].name}' may end it after any step"
     trips = given(node, 0)
     if trips is None:
@@ -161,17 +153,6 @@ def _loop(node: gs.Node) -> Unrolling | str:
     states = node.inputs[2:]
     count = len(body.outputs) - 1 - len(states)
     return Unrolling(node, body, steps, states, [], [Along(0, backwards=False)] * count)
-
-
-def _holds(condition: gs.Tensor, before: gs.Tensor) -> bool:
-    """Whether a body's condition is true, if the one before was: that very one, or a constant."""
-    while condition is not before:
-        maker = made_by(condition, "Identity", "Cast", "Constant")
-        if maker is None or maker.op == "Constant":
-            known = values(condition if maker is None else maker.attrs.get("value"))
-            return known is not None and bool(known.all())
-        condition = maker.inputs[0]
-    return True
 
 
 def _why_not(graph: gs.Graph, loop: Unrolling) -> str | None:
@@ -213,16 +194,6 @@ def _is_to_be_known(tensor: gs.Tensor, loop: Unrolling) -> bool:
         if not is_op(maker, "Constant", "Shape", "Size"):
             waiting.extend(maker.inputs)
     return True
-
-
-def _rename_constants(editor: GraphEditor, loop: Unrolling) -> None:
-    """Give constants of the body, which all copies share, names that the graph does not have."""
-    graph, body = editor.graph, loop.body
-    outside = {id(t) for t in (*graph.inputs, *graph.outputs, *tensors_of(graph.nodes))}
-    read = (*tensors_within(body.nodes), *body.outputs)
-    for tensor in {id(t): t for t in read if isinstance(t, gs.Constant)}.values():
-        if id(tensor) not in outside:
-            tensor.name = editor.new_name(f"{loop.node.name}_{tensor.name}")
 
 
 def _copy(

@@ -248,7 +248,7 @@ def test_refuses_a_plan_whose_parts_are_wrong(
     [
         ("between", "calls ONNX Runtime"),
         ("double", "that only ONNX Runtime"),
-        ("if", "calls engines of bodies"),
+        ("collect", "calls engines of bodies"),
     ],
 )
 def test_refuses_what_onnxruntime_executes_or_the_host_drives(

@@ -22,6 +22,7 @@ def check_fallback(
     hosts: HostSteps,
     reference: HandedReference,
     memory: Mapping[str, Array],
+    dims: Mapping[str, int],
     precision: Precision,
 ) -> Check:
     """Compare a step with onnx's reference, in float64, on the reference's values.
@@ -31,11 +32,12 @@ def check_fallback(
         hosts: Executes it.
         reference: What it should give.
         memory: The reference's tensors as they lie in memory.
+        dims: Values of the free dimensions.
         precision: What multiplications of engines may use.
     """
     right = {name: memory[name] for name in reference.outputs}
     try:
-        given = hosts.run(step, memory)
+        given = hosts.run(step, memory, dims)
     except RefusedInputsError as error:  # whether it may be so, the whole engine's comparison shows
         return Check(NAME, Outcome.INCONCLUSIVE, error.what)
     except (EngineError, LaunchError) as error:

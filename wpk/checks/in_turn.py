@@ -71,7 +71,7 @@ def _fault(
         progress("executing operators in turn", done, len(steps))
         step = steps[result.node]
         if step.fallback is not None:
-            memory |= engine.host_steps.run(step, memory)
+            memory |= engine.host_steps.run(step, memory, dims)
             continue
         wrong = _advance(runner, step, memory, result)
         if wrong:

@@ -82,7 +82,7 @@ def check_operators(
     for done, (step, result) in enumerate(_in_order(steps, reference.run(inputs, memory))):
         progress("checking operators", done, len(steps))
         if isinstance(result, HandedReference):
-            check = check_fallback(step, hosts, result, memory, bundle.plan.precision)
+            check = check_fallback(step, hosts, result, memory, dims, bundle.plan.precision)
             yield OperatorCheck(step.operator.name, check, float("nan"))
         else:
             yield runner.check(step, runner.prepare(step, memory, result))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wpk.commands import Benchmark
+    from wpk.engine import EngineTimes
     from wpk.report import Block
 
 
@@ -80,7 +81,16 @@ def _tables(found: "Benchmark") -> "list[Block]":
     return [
         Table(header, rows, ("noise", "estimate µs", "bound µs")),
         Table(["whole engine", "median µs", "p99 µs", "samples"], whole),
+        *turn_sentences(times),
         f"measured on {found.device}, {plan.precision}, {plan.free or 'fixed sizes'}; {times.memory}",
+    ]
+
+
+def turn_sentences(times: "EngineTimes") -> list[str]:
+    """What turns of loops cost, which the inputs decide the number of."""
+    return [
+        f"{name} took {count} turns on these inputs, {_us(times.operators[name].median / max(1, count))} µs each"
+        for name, count in times.turns.items()
     ]
 
 
@@ -96,6 +106,7 @@ def _data(found: "Benchmark") -> dict[str, Any]:
         "free": plan.free,
         "engine": _numbers(times.engine.seconds),
         "started_and_awaited": _numbers(times.host),
+        "turns": times.turns,
         "operators_alone": {n: _numbers(t.seconds) for n, t in times.operators.items()},
     }
 

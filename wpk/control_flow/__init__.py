@@ -4,16 +4,20 @@ A node comes as a closed model (`wpk.closed_models`) of one node. Its inputs are
 read, its initializers are constants of these, and its outputs are the node's outputs that somebody reads.
 """
 
+from wpk.control_flow.endless import may_end
 from wpk.control_flow.fits import Ports, require_driven, require_ports
-from wpk.control_flow.reading import read_control_flow
+from wpk.control_flow.reading import read_control_flow, sized_by_bodies
 from wpk.control_flow.types import (
     MAX_DEPTH,
     OPERATORS,
     Body,
+    Collected,
     Conditional,
     ControlFlow,
     NotDrivenError,
-    Slices,
+    Size,
+    Sliced,
     Source,
     Turns,
+    known_shape,
 )

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import onnx
 
 from wpk.closed_models import element_type_of
-from wpk.control_flow.types import Body, NotDrivenError, known_shape
+from wpk.control_flow.reading import sized_by_bodies
+from wpk.control_flow.types import Body, NotDrivenError, has_shape, known_shape
 from wpk.dims import DimExpr
 from wpk.dtypes import DType
 from wpk.problems import Fallback
@@ -13,9 +14,13 @@ from wpk.problems import Fallback
 Ports = Sequence[tuple[str, DType | None, tuple[DimExpr, ...]]]
 """Names, types and shapes of inputs or outputs."""
 
+_Port = tuple[str, DType | None, tuple[DimExpr, ...] | None]
+
 
 def require_driven(problem: Fallback, model: onnx.ModelProto) -> None:
-    """Check that all that goes in and out of a node lies in the device's memory, whole and of a fixed shape.
+    """Check that what goes in and out of a node lies in the device's memory, whole.
+
+    Only what a Loop collects, and what an If gives, may have a shape that a run decides.
 
     Args:
         problem: The node, on the device.
@@ -25,9 +30,11 @@ def require_driven(problem: Fallback, model: onnx.ModelProto) -> None:
         NotDrivenError: Something does not; names it.
     """
     graph = model.graph
-    if len(problem.results) != len(graph.output):
-        raise NotDrivenError("only a run decides the shape of what it gives")
-    ports = (*graph.input, *graph.output)
+    by_bodies = sized_by_bodies(graph.node[0]) if graph.node else set()
+    for info in graph.output[len(problem.results) :]:
+        if info.name not in by_bodies or has_shape(info):
+            raise NotDrivenError(f"only a run decides the shape of '{info.name}'")
+    ports = (*graph.input, *graph.output[: len(problem.results)])
     for crossing, info in zip((*problem.x, *problem.results), ports, strict=True):
         if crossing is None:
             raise NotDrivenError(f"only a run decides the shape of '{info.name}'")
@@ -50,13 +57,18 @@ def require_ports(body: Body, ports: tuple[Ports, Ports]) -> None:
         ("inputs", graph.input, ports[0]),
         ("outputs", graph.output, ports[1]),
     ):
-        wanted = [_port(info) for info in infos]
-        if wanted != list(seen):
+        wanted = list(map(_port, infos))
+        if len(wanted) != len(seen) or not all(map(_fits, wanted, seen)):
             differs = [each for each in seen if each not in wanted] or list(seen)
             raise NotDrivenError(
                 f"a body has the {what} {differs[:3]}, where the node has {wanted[:3]}"
             )
 
 
-def _port(info: onnx.ValueInfoProto) -> tuple[str, DType | None, tuple[DimExpr, ...]]:
-    return info.name, element_type_of(info.type.tensor_type.elem_type), known_shape(info)
+def _fits(wanted: _Port, seen: _Port) -> bool:
+    return wanted[:2] == seen[:2] and (wanted[2] is None or wanted[2] == seen[2])
+
+
+def _port(info: onnx.ValueInfoProto) -> _Port:
+    dtype = element_type_of(info.type.tensor_type.elem_type)
+    return info.name, dtype, known_shape(info) if has_shape(info) else None

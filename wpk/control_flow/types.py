@@ -16,6 +16,9 @@ Constant = NDArray[np.generic]
 Source = int | Constant
 """What is read: an input of the node's model, by its number, or a constant."""
 
+Size = int | str
+"""Of an axis; a free dimension is its name."""
+
 
 class NotDrivenError(ValueError):
     """The bodies of a node cannot be driven one by one; the message says why."""
@@ -26,7 +29,8 @@ class Body:
     """A body as a model.
 
     Attributes:
-        model: Its inputs are those that the node gives it, then what it reads from outside.
+        model: Its inputs are those that the node gives it, then what it reads from outside. An output
+            without a shape has that which the body gives it.
         captured: Numbers of the node's model's inputs that it reads from outside.
     """
 
@@ -68,15 +72,28 @@ class Conditional:
 
 
 @dataclass(frozen=True)
-class Slices:
-    """A Scan's input or output, cut along its first axis.
+class Sliced:
+    """A Scan's input, cut along its first axis.
 
     Attributes:
-        source: The input; None for an output.
+        source: What is cut.
         backwards: Whether the last part belongs to the first turn.
     """
 
-    source: Source | None
+    source: Source
+    backwards: bool
+
+
+@dataclass(frozen=True)
+class Collected:
+    """An output that has a part of each turn, along its first axis.
+
+    Attributes:
+        places: How many parts it has; None where the turns decide.
+        backwards: Whether the first turn gives the last part.
+    """
+
+    places: Size | None
     backwards: bool
 
 
@@ -89,9 +106,11 @@ class Turns:
     then a part of each collected output.
 
     Attributes:
-        count: How many turns at most; None without a limit.
+        count: How many turns at most, by a free dimension's name where it decides; None without a limit.
         condition: Whether the first turn takes place; None where nothing but the count decides.
         is_loop: Whether it is a Loop.
+        may_end: Whether the body may end it.
+        is_numbered: Whether the body reads the turn's number.
         states: What the states are at first.
         sliced: What the body is given a part of in each turn.
         collected: What it gives a part of in each turn, the part of each turn behind the other.
@@ -99,12 +118,14 @@ class Turns:
         bodies: The body.
     """
 
-    count: Source | None
+    count: Source | str | None
     condition: Source | None
     is_loop: bool
+    may_end: bool
+    is_numbered: bool
     states: tuple[Source, ...]
-    sliced: tuple[Slices, ...]
-    collected: tuple[Slices, ...]
+    sliced: tuple[Sliced, ...]
+    collected: tuple[Collected, ...]
     results: tuple[int, ...]
     bodies: tuple[Body]
 
@@ -112,13 +133,19 @@ class Turns:
 ControlFlow = Conditional | Turns
 
 
-def known_shape(info: onnx.ValueInfoProto) -> tuple[int, ...]:
+def known_shape(info: onnx.ValueInfoProto) -> tuple[Size, ...]:
     """The shape of an input or output of a model.
 
     Raises:
         NotDrivenError: It is not known, or there is nothing in it.
     """
     tensor = info.type.tensor_type
-    if not tensor.HasField("shape") or not all(d.dim_value > 0 for d in tensor.shape.dim):
+    sizes = [each.dim_value or each.dim_param for each in tensor.shape.dim]
+    if not tensor.HasField("shape") or not all(n if isinstance(n, str) else n > 0 for n in sizes):
         raise NotDrivenError(f"the shape of '{info.name}' is not known, or it has no elements")
-    return tuple(each.dim_value for each in tensor.shape.dim)
+    return tuple(sizes)
+
+
+def has_shape(info: onnx.ValueInfoProto) -> bool:
+    """Whether anything is said of the shape of an input or output of a model."""
+    return bool(info.type.tensor_type.HasField("shape"))

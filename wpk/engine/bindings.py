@@ -92,7 +92,9 @@ class Binding:
         self.calls: dict[int, HostCall] = {}
         for number, step in enumerate(plan.steps):
             if step.bodies:
-                self.calls[number] = ControlCall(hosts.driven[step.operator.name], self.address)
+                self.calls[number] = ControlCall(
+                    hosts.driven[step.operator.name], self.address, dims, self.kept
+                )
             elif step.fallback is not None:
                 self.calls[number] = FallbackCall(
                     step,

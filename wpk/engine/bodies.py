@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from wpk.engine.body_call import BodyEngine
 from wpk.engine.control_call import ControlStep, control_step
-from wpk.engine.control_run import BodyEngine
 from wpk.engine.memory_use import MemoryUse
 from wpk.execution import Device
 from wpk.plan import PlanBundle

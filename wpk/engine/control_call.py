@@ -16,13 +16,13 @@ from wpk.closed_models import element_type_of
 from wpk.control_flow import ControlFlow, read_control_flow
 from wpk.dims import evaluate
 from wpk.dtypes import DType
-from wpk.engine.control_run import BodyEngine, Cells, ControlRun
+from wpk.engine.body_call import BodyEngine
+from wpk.engine.cells import Cells
+from wpk.engine.control_run import ControlRun
 from wpk.engine.crossing_memory import Array, read_crossing, write_crossing
 from wpk.execution import Device
 from wpk.plan import Step
 from wpk.problems import Crossing, Fallback
-
-_NOTHING: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class ControlStep:
     @cached_property
     def run(self) -> ControlRun:
         """What executes it on dense memory."""
-        return ControlRun(self.control, self.bodies, self.device, self.cells)
+        return ControlRun(self.control, self.made, self.bodies, self.device, self.cells)
 
 
 def control_step(
@@ -91,10 +91,14 @@ class ControlCall:
     Attributes:
         ready: The step.
         address: Says where a value lies.
+        dims: Values of the free dimensions.
+        kept: Tensors in the machine's memory, which it adds to.
     """
 
     ready: ControlStep
     address: Callable[[str], int]
+    dims: Mapping[str, int]
+    kept: dict[str, Array]
 
     def execute(self) -> None:
         """Read, run the bodies, and write; what the device was given before is done then, or in order.
@@ -102,7 +106,7 @@ class ControlCall:
         Raises:
             LaunchError: A body failed, a loop does not end, or the device failed before.
         """
-        ready = self.ready
+        ready, dims = self.ready, self.dims
         inputs, outputs = ready.step.inputs, ready.step.operator.outputs
         crossings = [each for each in ready.problem.x if each is not None]
         places = [
@@ -112,28 +116,30 @@ class ControlCall:
         targets = [
             self.address(name)
             if crossing.tensor.dtype is dtype
-            else ready.cells.at(f"result {name}", _elements(crossing) * dtype.bytes)
+            else ready.cells.at(f"result {name}", prod(shape_at(crossing, dims)) * dtype.bytes)
             for name, crossing, dtype in zip(
-                outputs, ready.problem.results, ready.made, strict=True
+                outputs, ready.problem.results, ready.made, strict=False
             )
         ]
-        ready.run.run(places, targets)
+        found = ready.run.run(places, targets, dims)
+        self.kept.update(zip(outputs[len(targets) :], found, strict=True))
         for name, crossing, dtype, place in zip(
-            outputs, ready.problem.results, ready.made, targets, strict=True
+            outputs, ready.problem.results, ready.made, targets, strict=False
         ):
             if crossing.tensor.dtype is not dtype:
-                data = ready.device.read(place, _elements(crossing) * dtype.bytes)
-                array = data.view(dtype.numpy).reshape(_shape(crossing))
+                shape = shape_at(crossing, dims)
+                data = ready.device.read(place, prod(shape) * dtype.bytes)
+                array = data.view(dtype.numpy).reshape(shape)
                 write_crossing(ready.device, self.address(name), crossing, array)
 
     def _dense(self, name: str, crossing: Crossing, dtype: DType) -> int:
         """Where a tensor lies dense in a type: in its place, or in one of the step's own."""
-        sizes = crossing.access.sizes
+        sizes = tuple(evaluate(each, self.dims) for each in crossing.access.extents)
         dense = tuple(prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
         same = crossing.tensor.dtype is dtype
         if same and _strides(crossing.tensor.strides, sizes) == _strides(dense, sizes):
             return self.address(name)
-        array = read_crossing(self.ready.device, self.address(name), crossing, _NOTHING)
+        array = read_crossing(self.ready.device, self.address(name), crossing, self.dims)
         return placed(self.ready.device, self.ready.cells, f"input {name} {dtype}", array, dtype)
 
 
@@ -150,12 +156,9 @@ def _strides(strides: Sequence[int], sizes: Sequence[int]) -> list[int]:
     return [stride for stride, size in zip(strides, sizes, strict=True) if size > 1]
 
 
-def _shape(crossing: Crossing) -> tuple[int, ...]:
-    return tuple(evaluate(size, _NOTHING) for size in crossing.shape)
-
-
-def _elements(crossing: Crossing) -> int:
-    return prod(_shape(crossing))
+def shape_at(crossing: Crossing, dims: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of an ONNX tensor at sizes of the free dimensions."""
+    return tuple(evaluate(size, dims) for size in crossing.shape)
 
 
 def _type_of(info: onnx.ValueInfoProto) -> DType:

@@ -26,21 +26,23 @@ class EngineTimes:
         engine: One inference after another, on the GPU: a sample is one replay of the graph.
         host: The same as the caller's clock sees it: `Engine.run` on arrays that lie on the GPU, and
             waited for.
-        operators: Each operator alone by name, those of ONNX Runtime by the machine's clock; others again and again on operands that stay in L2; the sum
-            is therefore not the engine's time.
+        operators: Each operator alone by name, those that the host executes or drives by the machine's clock;
+            others again and again on operands that stay in L2; the sum is therefore not the engine's time.
+        turns: How many turns each loop took on these inputs, by the names of its operator.
         memory: What the engine held on the device.
     """
 
     engine: Timing
     host: tuple[float, ...]
     operators: dict[str, Timing]
+    turns: dict[str, int]
     memory: MemoryUse
 
 
 def fallback_seconds(engine: Engine, samples: int) -> dict[int, list[float]]:
-    """Return times of the steps that ONNX Runtime executes, by their numbers, as the machine's clock sees them.
+    """Return times of the steps that the host executes or drives, by their numbers, as the machine's clock sees them.
 
-    Copies out of the device's memory and into it are part of them.
+    Copies out of the device's memory and into it are part of them, and so is the work of all turns of a loop.
 
     Args:
         engine: That has run at the tuned sizes.
@@ -52,6 +54,7 @@ def fallback_seconds(engine: Engine, samples: int) -> dict[int, list[float]]:
         for _ in range(samples):
             begun = time.perf_counter()
             call.execute()
+            engine.device.synchronize()  # turns that nothing ends are not waited for
             found.setdefault(number, []).append(time.perf_counter() - begun)
     return found
 
@@ -82,5 +85,5 @@ def time_engine(bundle: PlanBundle, device: CudaDevice) -> EngineTimes:
             timings[number] = Timing(tuple(seconds), Regime.WARM)
         names = [step.operator.name for step in bundle.plan.steps]
         alone = {name: timings[number] for number, name in enumerate(names)}
-        memory = engine.memory
-    return EngineTimes(whole, tuple(host), alone, memory)
+        memory, turns = engine.memory, engine.host_steps.turns
+    return EngineTimes(whole, tuple(host), alone, turns, memory)

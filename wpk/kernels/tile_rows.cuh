@@ -14,7 +14,7 @@ namespace wpk
 template <class T, int Rows, int Columns, int CopyBytes>
 struct RowTile
 {
-    static constexpr int kChunk = 16 / sizeof(T);       // elements
+    static constexpr int kChunk = 16 / sizeof(T);        // elements
     static constexpr int kPiece = CopyBytes / sizeof(T); // elements of a copy
     static constexpr int paddedColumns = ceilDivide(Columns, 16) * 16;
     static constexpr int chunks = paddedColumns / kChunk;

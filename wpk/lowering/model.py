@@ -112,8 +112,8 @@ def lower_model(
 
 def _lower_body(path: Path, source: Source, depth: int, *, fallback: bool) -> LoweredModel:
     """Lower a body of a model's control flow as the model was."""
-    how = source.precision, source.skip
-    return lower_model(path, {}, *how, fallback=fallback, driven=True, depth=depth)
+    how = source.shapes, source.precision, source.skip
+    return lower_model(path, *how, fallback=fallback, driven=True, depth=depth)
 
 
 def _limits(

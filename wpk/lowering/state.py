@@ -63,14 +63,16 @@ class LoweringState:
             self.views[tensor.name] = self.context.added(tensor.name, np.asarray(tensor.values))
         return self.views[tensor.name]
 
+    def sure_dims(self, tensor: gs.Tensor) -> Dims | None:
+        """The shape that ONNX has for a tensor that no kernel makes; None where it is not sure."""
+        return tensor.shape if self.shapes is None else self.shapes.get(tensor.name)
+
     def sure_shape(self, tensor: gs.Tensor) -> tuple[int, ...] | None:
         """The shape that memory has for a tensor that no kernel makes: at least one axis, free ones in front.
 
         None where it is not known before a run, or is another.
         """
-        dims: Dims | None = tensor.shape
-        if self.shapes is not None:
-            dims = self.shapes.get(tensor.name)
+        dims = self.sure_dims(tensor)
         if dims is None:
             return None
         sizes = [n for n in dims if n in self.free or (isinstance(n, int) and n > 0)]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import onnx_graphsurgeon as gs
 
-from wpk.control_flow import OPERATORS
+from wpk.control_flow import OPERATORS, sized_by_bodies
 from wpk.graph_passes import Dims, is_call, proven_shapes, sort_nodes
 from wpk.lowering.fallback.closing import is_fallback
 from wpk.lowering.fallback.groups import grouped
@@ -84,16 +84,17 @@ class HandOver:
         return True
 
     def _may_be_driven(self, node: gs.Node) -> bool:
-        """Tell whether a node has bodies, and all that goes in and out of it a fixed shape with elements."""
+        """Tell whether a node has bodies, and a known shape with elements what goes in and must have one that goes out."""
         if node.op not in OPERATORS:
             return False
         shapes = {tensor.name: tensor.shape for tensor in self._graph.inputs}
         shapes |= self.shapes or {}
-        known = self._graph.tensors()
-        read = {name for name in read_names(_export_node(node)) if name}
+        known, proto = self._graph.tensors(), _export_node(node)
+        read = {name for name in read_names(proto) if name}
         read = {name for name in read if not isinstance(known.get(name), gs.Constant)}
+        given = {tensor.name for tensor in node.outputs if tensor.name}
         return all(
             (shape := shapes.get(name)) is not None
-            and all(isinstance(size, int) and size > 0 for size in shape)
-            for name in read | {tensor.name for tensor in node.outputs if tensor.name}
+            and all(isinstance(size, str) or (size is not None and size > 0) for size in shape)
+            for name in read | (given - sized_by_bodies(proto))
         )

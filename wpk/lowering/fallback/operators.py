@@ -41,7 +41,8 @@ def lower_fallback(state: LoweringState, call: gs.Node, note: str) -> None:
         if tensor.name not in state.kept and state.view(tensor).source in state.context.constants:
             state.copy(state.view(tensor), tensor.name, "a constant that is repeated")
     ports = [gs.Variable(t.name, t.dtype) if t.name in state.kept else t for t in given]
-    model = closed_model(function, ports, placed, kept, constants)
+    results = [gs.Variable(t.name, t.dtype, state.sure_dims(t)) for t in placed]
+    model = closed_model(function, ports, results, kept, constants)
     views = [_home(state, tensor) for tensor in placed]
     for tensor, info in zip(kept, model.graph.output[len(placed) :], strict=True):
         _keep(state, tensor, info)

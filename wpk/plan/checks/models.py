@@ -59,7 +59,7 @@ def _check_bodies(bundle: PlanBundle, step: Step, problem: Fallback, path: str) 
         if len(control.bodies) != len(plans):
             raise NotDrivenError(f"{len(plans)} bodies, the node has {len(control.bodies)}")
         for body, plan in zip(control.bodies, plans, strict=True):
-            if plan.free or plan.kept_outputs:
+            if plan.kept_outputs or not plan.free.items() <= bundle.plan.free.items():
                 raise NotDrivenError("a body has shapes that a run decides")
             sides = [[(p.name, p.dtype, p.shape) for p in s] for s in (plan.inputs, plan.outputs)]
             require_ports(body, (sides[0], sides[1]))

@@ -40,14 +40,15 @@ def _driven(facts: ReportFacts) -> list[str]:
     sentences = [
         (
             f"{each.name} holds {listed(each.nodes)}: the host looks at the condition and runs the engines "
-            f"of its bodies as often as needed, and a run on a GPU waits for it; {_cost(each)}."
+            f"of its bodies as often as needed, and a run on a GPU waits for it; "
+            f"{_cost(each, 'for the turns that random inputs ask for')}."
         )
         for each in operators
     ]
     return sentences + [f"{body.sentence}." for body in facts.bodies]
 
 
-def _cost(operator: OperatorFacts) -> str:
+def _cost(operator: OperatorFacts, what: str = "copies included") -> str:
     if operator.measurement is None:
         return "what it costs was not measured"
-    return f"it takes {operator.time_us:.1f} µs, copies included"
+    return f"it takes {operator.time_us:.1f} µs, {what}"

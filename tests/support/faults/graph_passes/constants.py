@@ -33,6 +33,11 @@ _CONDITION = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64 a = {{3}}, in
     y = If(c) <then_branch = one () => (float[2, 6, 6, 6] t) {{ t = Tanh(x) }},
                else_branch = two () => (float[2, 6, 6, 6] u) {{ u = Neg(x) }}> }}"""
 
+_CHOICE = f"""{_H} g (float[2, 3] x, float s) => (float[2, 3] y) <float zero = {{0.0}}> {{
+    c = Greater(s, zero)
+    y = If(c) <then_branch = one () => (float[2, 3] t) {{ t = Tanh(x) }},
+               else_branch = two () => (float[2, 3] u) {{ u = Neg(x) }}> }}"""
+
 _GROUPS = """<ir_version: 10, opset_import: ["" : 21]> g (float[2, 6, 6, 6] x, float[6] s, float[6] b)
     => (float[2, 6, 6, 6] y) { t = Tanh(x)  y = GroupNormalization <num_groups = 3> (t, s, b) }"""
 
@@ -152,6 +157,14 @@ FAULTS = (
         '"then_branch" if',
         '"then_branch" if not',
         _CONDITION,
+    ),
+    BrokenPass(
+        "the branches change places",
+        "select-conditionals",
+        "clean.select_conditionals",
+        "[condition, one, other]",
+        "[condition, other, one]",
+        _CHOICE,
     ),
     BrokenPass(
         "what is folded is given out in the wrong order",

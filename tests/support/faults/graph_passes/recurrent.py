@@ -37,12 +37,46 @@ _SCAN = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] s, float[4, 2
     => (float[2, 3] y, float[4, 2, 3] z) {
     y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1], body = b (float[2, 3] p, float[2, 3] t)
         => (float[2, 3] q, float[2, 3] u) { q = Sub(t, p)  u = Tanh(q) }> (s, x) }"""
+_STAYING_SCAN = """<ir_version: 8, opset_import: ["" : 17]> g (float[4, 4] s, float[4, 4, 4] x)
+    => (float[4, 4] y, float[4, 4, 4] z) <int64[4] n = {3, 2, 4, 1}> {
+    y, z = Scan <num_scan_inputs = 1, scan_output_axes = [-1], body = b (float[4, 4] p, float[4, 4] t)
+        => (float[4, 4] q, float[4, 4] v) {
+        u = ReverseSequence<time_axis = 0, batch_axis = 1>(t, n)  q = Sub(u, p)  v = Tanh(q) }> (s, x) }"""
 _LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y)
     <int64 n = {3}, bool t = {1}> {
     y = Loop <body = b (int64 i, bool c, float[2, 3] p) => (bool d, float[2, 3] q) {
         d = Identity(c)  f = Cast<to = 1>(i)  e = Mul(f, x)  q = Add(e, p) }> (n, t, x) }"""
 
+_ROWS = """<ir_version: 8, opset_import: ["" : 17]> g (float[4, 4] s, float[4, 4, 4] x, float[4, 4, 4] w)
+    => (float[4, 4] y, float[4, 4, 4] z) <int64[4] n = {3, 2, 4, 1}, int64 m = {4}> {
+    y, z = Loop <body = b (int64 i, bool c, float[4, 4] p) => (bool d, float[4, 4] q, float[4, 4] v) {
+        d = Identity(c)  t = Gather(x, i)  h = Gather(w, i)  k = Sub(t, h)
+        u = ReverseSequence<time_axis = 0, batch_axis = 1>(k, n)  q = Sub(u, p)  v = Tanh(q) }> (m, , s) }"""
+_LIST = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x)
+    => (float[2, 3] y, float[k, 2, 3] z) <int64 n = {4}> {
+    e = SequenceEmpty<dtype = 1>()
+    y, s = Loop <body = b (int64 i, bool c, float[2, 3] p, seq(float[2, 3]) q)
+        => (bool d, float[2, 3] o, seq(float[2, 3]) r) {
+        d = Identity(c)  o = Sub(x, p)  u = Tanh(o)  r = SequenceInsert(q, u) }> (n, , x, e)
+    z = ConcatFromSequence<axis = 0, new_axis = 1>(s) }"""
+
 FAULTS = (
+    BrokenPass(
+        "all rows are those of the first tensor",
+        "loops-to-scans",
+        "clean.loops_to_scans",
+        "parts[list(rows).index(id(whole))]",
+        "parts[0]",
+        _ROWS,
+    ),
+    BrokenPass(
+        "a list holds what the state was before",
+        "collected-sequences",
+        "clean.collected_sequences",
+        "name, {}, [match.part], [part]",
+        "name, {}, [body.inputs[2]], [part]",
+        _LIST,
+    ),
     BrokenPass(
         "a scan backwards begins at the front",
         "unroll-loops",
@@ -50,6 +84,14 @@ FAULTS = (
         "loop.steps - 1 - step if along.backwards else step",
         "step if along.backwards else loop.steps - 1 - step",
         _SCAN,
+    ),
+    BrokenPass(
+        "a scan's parts are put together along the other axis",
+        "scan-axes",
+        "clean.scan_axes",
+        "[order.index(axis) for axis in range(len(order))]",
+        "list(range(len(order)))",
+        _STAYING_SCAN,
     ),
     BrokenPass(
         "steps are counted from one",
