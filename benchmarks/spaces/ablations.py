@@ -89,27 +89,6 @@ class BothSearch(SpaceSearcher):
             searcher.learn(rows)
 
 
-class OrderAndPolicy(SpaceSearcher):
-    """Two searchers take turns on one ledger: the order of the space, and PPO."""
-
-    method = "order and ppo"
-
-    def __init__(self, space: SearchSpace, seed: int) -> None:
-        """Begin with the order."""
-        super().__init__(space)
-        self._policy = PpoSearch(space, seed, ledger=self.ledger)
-        self._turns = 0
-
-    def propose(self) -> int:
-        """Return the first that is free, or what PPO proposes, in turn."""
-        self._turns += 1
-        return int(self.ledger.free()[0]) if self._turns % 2 else self._policy.propose()
-
-    def learn(self, rows: Sequence[int]) -> None:
-        """Let PPO learn from all trials."""
-        self._policy.learn(rows)
-
-
 Make = Callable[[SearchSpace, int], Searcher]
 
 
@@ -143,7 +122,6 @@ COMPARED: dict[str, Compared] = {
     "ppo, carried, learns no more": Compared(
         lambda s, seed: PpoSearch(s, seed, _NEVER), carries=True
     ),
-    "order and ppo, carried": Compared(OrderAndPolicy, carries=True),
     "genetic and ppo": Compared(BothSearch),
     "genetic and ppo, carried": Compared(BothSearch, carries=True),
 }

@@ -16,11 +16,15 @@ from spaces.recorder import FINALISTS, Recorder, Space, _in_turn
 from spaces.sampling import MOST_KEPT, MOST_OF_GRID, Sample, grid_rows, samples
 from subjects.problems import convolution
 from support.devices.dummy_gpu import DummyGpu
+from teach_store import teach
 
 from wpk.candidate import Candidate, Maker
+from wpk.schedules import TEMPLATE_OF
+from wpk.search.loop.lessons import Lessons
 from wpk.search.models import PROMISING
+from wpk.search.store import Setup
 from wpk.targets import find_target
-from wpk.trial import Status, Trial
+from wpk.trial import Regime, Status, Trial
 
 H100 = find_target("h100")
 NAME = "mobilenet_v2.1x1_7.fp16"
@@ -165,3 +169,35 @@ def test_the_recorder_measures_and_goes_on(
     assert sum(row.get("round", 0) > 0 for row in rows) == 6
     again = [json.loads(line) for line in record(first)[len(first) :].splitlines()]
     assert not [row for row in again if row.get("round") == 0 or "space" in row]
+
+
+def test_a_store_is_taught_what_was_recorded(tmp_path: Path) -> None:
+    template = TEMPLATE_OF["conv_mma"]
+    _, columns = template.space(PROBLEMS[NAME], H100)
+    schedules = [template.schedule(columns, row).parameters() for row in range(3)]
+    values = [tuple(v for _, v in each) for each in schedules]
+    names = tuple(name for name, _ in schedules[0])
+    header = Header(
+        NAME, "conv_mma", template.maker.version, names, 900, 30, (values[0],), (values[1],)
+    )
+    trials = [
+        Trial(Candidate(template.maker, schedules[0]), Status.OK, (2e-6,)),
+        Trial(Candidate(template.maker, schedules[1]), Status.WRONG_RESULT, (), "differs"),
+        Trial(Candidate(template.maker, schedules[2]), Status.OK, (1e-6,)),
+    ]
+    lines = [{"device": "a GPU", "target": "h100"}, header.line()]
+    lines += [trial_line(header.key, trial, 0) for trial in trials]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "spaces-0.jsonl").write_text(text)
+    (tmp_path / "machine.json").write_text('{"nvrtc": "13.0", "driver": "580"}')
+    store = tmp_path / "trials.sqlite"
+    assert teach(tmp_path, store) == 3
+    setup = Setup(
+        "h100", H100.arch, "13.1", "590"
+    )  # another compiler and driver learn all the same
+    experience = Lessons(store, H100, setup, Regime.WARM, "").of(template)
+    assert experience is not None
+    (lesson,) = experience.lessons
+    assert lesson.features == PROBLEMS[NAME].features()
+    assert sorted(lesson.costs.tolist()) == [1e-6, 2e-6, np.inf]
+    assert lesson.best(1) == [dict(schedules[2])]
