@@ -1,6 +1,6 @@
 """Genetic search works as Woodpecker-DL 2.3 describes it, on the indices of parameter values.
 
-    verified random population -> fitness -> probabilities (eq. 1) -> k elites pass
+    verified random population, with founders that were fast elsewhere -> fitness -> probabilities (eq. 1) -> k elites pass
     -> parents by roulette over the cumulative probabilities (eq. 2) -> crossover -> mutation -> ...
 
 The operators are DEAP's; its roulette is equations 1 and 2: it sorts by falling fitness and finds

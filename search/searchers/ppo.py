@@ -5,7 +5,9 @@
     -> clipped surrogate + value + entropy (eq. 7)
 
 Several walkers step through the space, so that a batch of schedules can be measured together; all
-share one network. Actions that lead to an illegal schedule, or to one already taken, are masked.
+share one network. Actions that lead to an illegal schedule, or to one already taken, are masked. Unlike the paper's,
+the network judges where an action leads, so that it serves every problem of a template, and begins with what was
+measured of others (`wpk.search.searchers.ppo_policy`).
 """
 
 from __future__ import annotations
