@@ -33,6 +33,14 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Divisor(Operand):
+    """An operand that is divided by, the same everywhere; behind it stands the reciprocal of its double, rounded once.
+
+    Only units are made of such expressions, of what `wpk.problems.lifted` gives.
+    """
+
+
+@dataclass(frozen=True)
 class Scalar:
     """An fp32 constant."""
 
@@ -227,6 +235,8 @@ def cpp_type(expression: Expression) -> str:
     match expression:
         case Acc():
             return "wpk::Acc"
+        case Divisor(index):
+            return f"wpk::Divisor<{index}>"
         case Operand(index):
             return f"wpk::Operand<{index}>"
         case Scalar(value):

@@ -29,7 +29,7 @@ class InputArgument:
 
 @dataclass(frozen=True)
 class SizeArgument:
-    """An int32 computed from the free dimensions."""
+    """An int32 computed from the free dimensions, or the bits of an fp32 number that a kernel takes by value."""
 
     expression: DimExpr
 

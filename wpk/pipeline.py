@@ -66,6 +66,7 @@ from wpk.search.loop import (
     selected_problems,
     static_choices,
     tune_model,
+    twins_of,
 )
 from wpk.search.models import check_skips, find_pruning, search_model
 from wpk.search.store import RunRecord
@@ -165,7 +166,7 @@ def _built(shop: _Shop, lowered: LoweredModel) -> PlanBundle:
     named = selected_problems(program.operators, patterns)
     is_measured = bool(problems) and (bool(patterns) or not search.operators)
     run = shop.entered if is_measured else None
-    with Offers(lease, () if run is None else named) as offers:
+    with Offers(lease, () if run is None else twins_of(program.operators, named)) as offers:
         skipped = job.build.skip_templates
         pruning = find_pruning(search.prune)
         asked = problems, TEMPLATES, job.target, pool.compile, progress

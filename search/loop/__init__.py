@@ -10,3 +10,4 @@ from wpk.search.loop.model_tuning import tune_model
 from wpk.search.loop.preview import Preview, ProblemPreview, preview_of
 from wpk.search.loop.selection import matching, require_measuring, selected_problems
 from wpk.search.loop.tuning import Equipment, Tuning
+from wpk.search.loop.twins import twins_of

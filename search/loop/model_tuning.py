@@ -16,6 +16,7 @@ from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.task import make_tasks
 from wpk.search.loop.tune import tune
 from wpk.search.loop.tuning import Equipment, Session, Tuning
+from wpk.search.loop.twins import of_all_twins, twins_of
 from wpk.search.models import StaticChoices
 from wpk.search.searchers import find_searcher
 from wpk.search.store import MODELS, RunRecord, StoreKey, TuningStore, look_up
@@ -67,13 +68,14 @@ def tune_model(
     require_memory(lowered.program)
     program, searcher = lowered.program, find_searcher(tuning.searcher)
     named = selected_problems(program.operators, tuning.operators)
+    twins = twins_of(program.operators, named)
     setup, regime = tuning.setup(target), deciding_regime(plan, target)
     lessons = Lessons(tuning.store, target, setup, regime, run.id)
-    tasks = make_tasks(program, named, static, target, searcher, lessons, equipment.offers, tell)
+    tasks = make_tasks(program, twins, static, target, searcher, lessons, equipment.offers, tell)
     with _session(lowered, plan, target, equipment, tuning, run, tell) as session:
         measured = _measure_static(static, [task.problem for task in tasks], session, tell)
         known = [replace(task, measured=measured[task.problem]) for task in tasks]
-        results = tune(known, session, tell)
+        results = of_all_twins(tune(known, session, tell), twins)
         return after_tuning(static, results, session.bench, session.regime)
 
 

@@ -10,6 +10,7 @@ from wpk.progress import Progress
 from wpk.schedules import TEMPLATES
 from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.tuning import Tuning
+from wpk.search.loop.twins import twins_of
 from wpk.search.models import Pruning, Shortlists, shortlist_problems
 from wpk.search.store import StoreKey, TuningStore
 from wpk.targets import Target
@@ -23,7 +24,7 @@ class ProblemPreview:
         problem: What to compute.
         operators: Names of its operators.
         shortlists: What the models have to say of it.
-        measured: Whether it would be measured.
+        measured: Whether it would be measured; not so of one that differs from another in numbers only.
         known: Schedules of it that the tuning store has trials of.
         fresh: Schedules that would be measured at most, without comparing the best in the end.
         libraries: Those that can be asked for it; what they offer is known on the GPU only.
@@ -86,15 +87,16 @@ def preview_of(
         StoreError: The store cannot be read.
     """
     named = selected_problems(operators, patterns) if tuning is not None else set()
+    tuned = twins_of(operators, named)
     names: dict[Problem, list[str]] = {}
     for operator in operators:
         if isinstance(operator.problem, Fallback):
             continue
         names.setdefault(operator.problem, []).append(operator.name)
     shortlists = shortlist_problems(names, TEMPLATES, target, skip, tell, pruning)
-    known = _known([shortlists[p] for p in names if p in named], target, tuning)
+    known = _known([shortlists[p] for p in names if p in tuned], target, tuning)
     problems = tuple(
-        _problem(tuple(names[problem]), each, known.get(problem, 0), tuning, problem in named)
+        _problem(tuple(names[problem]), each, known.get(problem, 0), tuning, problem in tuned)
         for problem, each in shortlists.items()
     )
     return _timed(problems, target, tuning)

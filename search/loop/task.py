@@ -14,6 +14,7 @@ from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.lessons import Lessons
+from wpk.search.loop.twins import Twins
 from wpk.search.models import PROMISING, Shortlist, StaticChoices, learned_seconds
 from wpk.search.searchers import MakeSearcher, Searcher, SearchSpace
 from wpk.targets import Target
@@ -57,7 +58,7 @@ class Task:
 
     Attributes:
         problem: What to compute.
-        count: How many operators of the network have this problem.
+        count: How many operators of the network have this problem, or one that differs in numbers only.
         estimate: Predicted time of one of them.
         bound: The time that no kernel can beat.
         floor: What a launch costs that depends on the one before.
@@ -89,7 +90,7 @@ class Task:
 
 def make_tasks(
     program: Program,
-    problems: Collection[Problem],
+    twins: Twins,
     static: StaticChoices,
     target: Target,
     searcher: MakeSearcher,
@@ -97,11 +98,11 @@ def make_tasks(
     offers: Offers,
     tell: Progress,
 ) -> list[Task]:
-    """Return a task for each of some problems.
+    """Return a task for each of some problems and its twins.
 
     Args:
         program: The model.
-        problems: Those of its problems that are tuned.
+        twins: Those of its problems that are tuned.
         static: What the models have to say of them.
         target: The GPU.
         searcher: Begins the search of a template's space.
@@ -112,10 +113,11 @@ def make_tasks(
     stage = "asking libraries"
     tell(stage, 0, 1)
     counts = Counter(operator.problem for operator in program.operators)
+    tuned = [problem for problem in counts if problem in twins]
     tasks = [
         Task(
             problem=problem,
-            count=count,
+            count=sum(counts[each] for each in twins[problem]),
             estimate=static.kernels[problem].finalist.prediction.estimate,
             bound=static.kernels[problem].bound.seconds,
             floor=target.launch_seconds,
@@ -123,18 +125,17 @@ def make_tasks(
                 _contender(problem, each, target, searcher, lessons)
                 for each in static.shortlists[problem].templates
             ),
-            rivals=tuple(_rival(program, problem, each) for each in offers.of(problem)),
+            rivals=tuple(_rival(program, twins[problem], each) for each in offers.of(problem)),
         )
-        for problem, count in counts.items()
-        if problem in problems
+        for problem in tuned
     ]
     tell(stage, 1, 1)
     return tasks
 
 
-def _rival(program: Program, problem: Problem, offer: LibraryOffer) -> Rival:
-    """What a library offers for a problem."""
-    reason = _why_not_there(program, problem)
+def _rival(program: Program, alike: Collection[Problem], offer: LibraryOffer) -> Rival:
+    """What a library offers for a problem and its twins."""
+    reason = _why_not_there(program, alike)
     library = Maker(offer.library, offer.version, Kind.LIBRARY)
     if reason is not None:
         return Rival(library, (), (reason,))
@@ -142,12 +143,12 @@ def _rival(program: Program, problem: Problem, offer: LibraryOffer) -> Rival:
     return Rival(library, candidates, offer.refusals)
 
 
-def _why_not_there(program: Program, problem: Problem) -> str | None:
-    """Why no library can work where the operands of a problem lie; None if it can."""
+def _why_not_there(program: Program, problems: Collection[Problem]) -> str | None:
+    """Why no library can work where the operands of some problems lie; None if it can."""
     for operator in program.operators:
         for name in (*operator.inputs, *operator.outputs):
             value = program.values.get(name)
-            if operator.problem == problem and value is not None and value.offset % ALIGNMENT:
+            if operator.problem in problems and value is not None and value.offset % ALIGNMENT:
                 return (
                     f"'{name}' lies {value.offset} bytes into its memory, and libraries are "
                     f"promised multiples of {ALIGNMENT}"

@@ -23,7 +23,7 @@ from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.performance import Bound, bound, estimate
 from wpk.plan import Funnel
-from wpk.problems import Problem
+from wpk.problems import Problem, lifted
 from wpk.progress import Progress
 from wpk.schedules import TEMPLATE_OF
 from wpk.search.models.pruning import WAVES, Pruning
@@ -202,12 +202,19 @@ def shortlist_problems(
     tell: Progress,
     pruning: Pruning = WAVES,
 ) -> dict[Problem, Shortlists]:
-    """Shortlist every template for each distinct problem, as `shortlist_all` does."""
+    """Shortlist every template for each distinct problem, as `shortlist_all` does.
+
+    Problems that differ in numbers only have the same schedules, bounds and estimates: they are scored once.
+    """
     distinct = list(dict.fromkeys(problems))
     shortlists: dict[Problem, Shortlists] = {}
+    scored: dict[Problem, Shortlists] = {}
     for done, problem in enumerate(distinct):
         tell("scoring schedules", done, len(distinct))
-        shortlists[problem] = shortlist_all(problem, templates, target, skip, pruning)
+        alike = lifted(problem).problem
+        if alike not in scored:
+            scored[alike] = shortlist_all(problem, templates, target, skip, pruning)
+        shortlists[problem] = replace(scored[alike], problem=problem)
     tell("scoring schedules", len(distinct), len(distinct))
     return shortlists
 

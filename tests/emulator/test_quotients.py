@@ -6,6 +6,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from wpk.dtypes import DType
+from wpk.expression import Operand, Scalar, apply
+from wpk.extent import Extent
+from wpk.problems import Elementwise, Tensor, lifted
+
 Floats = npt.NDArray[np.float32]
 
 KERNELS = Path(__file__).parent / "kernels"
@@ -47,6 +52,36 @@ def test_quotients_are_correctly_rounded(emulate):
         expected = x / divisors[:, None]
     np.testing.assert_array_equal(_as_bits(found), _as_bits(expected))
     np.testing.assert_array_equal(_as_bits(integers), _as_bits(np.rint(expected)))
+
+
+def test_quotients_by_arguments_are_too(emulate):
+    """Divisors are those that `wpk.problems.lifted` makes arguments, its limits among them."""
+    numbers = [0.0696, 1.0, 3.0, -0.0154, 2.0**-64, -(2.0**64) * 1.75, 1e-12]
+    problem = lifted(_divided(numbers))
+    assert len(problem.numbers) == 2 * len(numbers)
+    pairs = np.array(problem.numbers, np.float32).reshape(-1, 2)
+    divisors = pairs[:, 0].copy()
+    x = _dividends(divisors)
+    shape = (divisors.size, x.size)
+    found, integers = np.zeros(shape, np.float32), np.zeros(shape, np.float32)
+    given = [x, pairs.ravel().copy(), found, integers, x.size, divisors.size]
+    emulate(SOURCE, "divide_by_arguments", given, threads=64)
+    with np.errstate(all="ignore"):
+        expected = x / divisors[:, None]
+    np.testing.assert_array_equal(_as_bits(found), _as_bits(expected))
+    np.testing.assert_array_equal(_as_bits(integers), _as_bits(np.rint(expected)))
+
+
+def test_extreme_divisors_are_no_arguments():
+    assert lifted(_divided([2.0**-65, 2.0**65, 0.0])).numbers == ()
+
+
+def _divided(numbers: list[float]) -> Elementwise:
+    """A quantised expression that divides by each number."""
+    tensor, expression = Tensor(DType.INT8, (600, 1)), Operand(0)
+    for number in numbers:
+        expression = apply("Div", expression, Scalar(number))
+    return Elementwise(Extent(3), (3, 600), expression, (tensor,), tensor)
 
 
 def test_these_dividends_tell_a_product_by_the_reciprocal_from_a_quotient():

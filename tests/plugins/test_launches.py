@@ -29,6 +29,7 @@ from wpk.launch import (
     WorkspaceArgument,
 )
 from wpk.plan.binding import StepAddresses, bind_launch, bind_map
+from wpk.schedules.unit import fp32_as_int32
 from wpk.spec import (
     Dimension,
     Format,
@@ -73,6 +74,7 @@ EVERYTHING = Launch(
         InputArgument(0),
         SizeArgument(DimNode(DimOperation.SUB, "batch", "length")),
         SizeArgument(2**31 - 1),
+        SizeArgument(fp32_as_int32(-0.0312)),
         TILED,
         ROW,
         IM2COL,

@@ -61,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _tables(found: "Benchmark") -> "list[Block]":
     from wpk.device import quantile
-    from wpk.report import Table
+    from wpk.report import Facts, Table
+    from wpk.report.plans import distant_lines, distant_operators, launch_floor
 
     plan, times = found.plan, found.times
     rows = []
@@ -78,8 +79,11 @@ def _tables(found: "Benchmark") -> "list[Block]":
             ("started and awaited", times.host),
         )
     ]
+    medians = [times.operators[step.operator.name].median for step in plan.steps]
+    distant = distant_operators(plan, medians)
     return [
         Table(header, rows, ("noise", "estimate µs", "bound µs")),
+        Facts(distant_lines(distant, launch_floor(plan) * 1e6)),
         Table(["whole engine", "median µs", "p99 µs", "samples"], whole),
         *turn_sentences(times),
         f"measured on {found.device}, {plan.precision}, {plan.free or 'fixed sizes'}; {times.memory}",

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from wpk.problems import Problem, lifted
 from wpk.report import Block, Facts, Table, visible
 from wpk.search.loop import Preview, ProblemPreview
 from wpk.search.models import FINALISTS
@@ -46,16 +47,29 @@ def _sums(preview: Preview) -> list[tuple[str, str]]:
     bound = sum(len(e.operators) * e.shortlists.bound.seconds for e in preview.problems)
     return [
         ("target", f"{preview.target.name} ({preview.target.arch})"),
-        ("operators", f"{operators}, {len(preview.problems)} distinct problems"),
+        ("operators", f"{operators}, {_problem_words(preview)}"),
         ("bound", f"{bound * 1e6:.2f} µs for the network: nothing can beat it"),
         *_search(preview),
         ("dry run", "nothing was compiled, measured or written"),
     ]
 
 
+def _problem_words(preview: Preview) -> str:
+    """How many problems there are, and how many kernels, which problems that differ in numbers only share."""
+    count, kernels = len(preview.problems), len(_by_kernel(preview))
+    shared = f", {kernels} kernels: the others differ in numbers only" if kernels < count else ""
+    return f"{count} distinct problems{shared}"
+
+
+def _by_kernel(preview: Preview) -> dict[Problem, ProblemPreview]:
+    """A problem of those that differ in numbers only, by what they share."""
+    return {lifted(each.shortlists.problem).problem: each for each in preview.problems}
+
+
 def _search(preview: Preview) -> list[tuple[str, str]]:
     if preview.tuning is None:
-        ranked = [sum(len(s.ranked) for s in e.shortlists.templates) for e in preview.problems]
+        different = _by_kernel(preview).values()
+        ranked = [sum(len(s.ranked) for s in e.shortlists.templates) for e in different]
         compiled = sum(min(FINALISTS, count) for count in ranked)
         return [("search", f"by models: about {compiled} kernels to compile, none to measure")]
     tuning = preview.tuning

@@ -35,6 +35,12 @@ struct Operand
     }
 };
 
+// The same of an ordinary divisor (quotient.cuh); operand I + 1 is the reciprocal of its double, rounded once.
+template <int I>
+struct Divisor : Operand<I>
+{
+};
+
 // An fp32 constant, by its bits.
 template <uint32 Bits>
 struct Scalar
@@ -187,7 +193,7 @@ struct Div<A, Scalar<Bits>>
     {
         const Number a = A::evaluate(acc, operands);
         if constexpr (isSame<Number, float> && isOrdinaryDivisor(Bits))
-            return quotientBy(a, asFloat(Bits));
+            return quotientBy(a, asFloat(Bits), 1.0f / (2.0f * asFloat(Bits)));
         else
             return quotient(a, static_cast<Number>(asFloat(Bits)));
     }
@@ -199,9 +205,31 @@ struct RoundEven<Div<A, Scalar<Bits>>>
     static WPK_DEVICE Number evaluate(Number acc, const Operands& operands)
     {
         if constexpr (isSame<Number, float> && isOrdinaryDivisor(Bits))
-            return integerQuotientBy(A::evaluate(acc, operands), asFloat(Bits));
+            return integerQuotientBy(A::evaluate(acc, operands), asFloat(Bits), 1.0f / (2.0f * asFloat(Bits)));
         else
             return rintf(Div<A, Scalar<Bits>>::evaluate(acc, operands));
+    }
+};
+
+// By an argument.
+template <class A, int I>
+struct Div<A, Divisor<I>>
+{
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number acc, const Operands& operands)
+    {
+        static_assert(isSame<Number, float>, "integers are divided by operands");
+        return quotientBy(A::evaluate(acc, operands), operands[I], operands[I + 1]);
+    }
+};
+template <class A, int I>
+struct RoundEven<Div<A, Divisor<I>>>
+{
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number acc, const Operands& operands)
+    {
+        static_assert(isSame<Number, float>, "integers are divided by operands");
+        return integerQuotientBy(A::evaluate(acc, operands), operands[I], operands[I + 1]);
     }
 };
 

@@ -4,7 +4,7 @@
 namespace wpk
 {
 
-// The pointers that a launch passes for an operator's inputs.
+// The pointers that a launch passes for an operator's inputs, and addresses of the numbers that it passes by value.
 template <int N>
 struct Inputs
 {

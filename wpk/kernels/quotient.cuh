@@ -1,4 +1,4 @@
-// Correctly rounded division by a constant, without the branches of a division.
+// Correctly rounded division by a constant or an argument, without the branches of a division.
 //
 // A division on a GPU takes a slow path for every dividend of 0, which quantised numbers are full of. By a divisor
 // that is known, its rounded reciprocal takes its place: a product is off by at most two units in the last place,
@@ -15,10 +15,11 @@ namespace wpk
 namespace detail
 {
 
-// a / d for a = 0, infinity, NaN and |a| >= 2^-60. For smaller ones it is near enough to round to 0.
-WPK_DEVICE float quotientByReciprocal(float a, float d)
+// a / d for a = 0, infinity, NaN and |a| >= 2^-60. For smaller ones it is near enough to round to 0. `reciprocal` is
+// 1 / (2 d), rounded once.
+WPK_DEVICE float quotientByReciprocal(float a, float d, float reciprocal)
 {
-    const float twice = 2.0f * d, reciprocal = 1.0f / twice;
+    const float twice = 2.0f * d;
     const float product = a * reciprocal;
     const float rest = fmaf(-product, twice, a);
     const float near = fmaf(rest, reciprocal, product);
@@ -37,17 +38,17 @@ WPK_DEVICE constexpr bool isOrdinaryDivisor(uint32 bits)
     return (bits >> 23 & 0xffu) >= 63u && (bits >> 23 & 0xffu) <= 191u;
 }
 
-// a / d, of an ordinary divisor that is the same at every element.
-WPK_DEVICE float quotientBy(float a, float d)
+// a / d, of an ordinary divisor that is the same at every element; `reciprocal` is 1 / (2 d), rounded once.
+WPK_DEVICE float quotientBy(float a, float d, float reciprocal)
 {
     const bool isTiny = fabsf(a) < 0x1p-60f && a != 0.0f;
-    return isTiny ? a / d : detail::quotientByReciprocal(a, d);
+    return isTiny ? a / d : detail::quotientByReciprocal(a, d, reciprocal);
 }
 
 // The same, rounded to the nearest integer, ties to even.
-WPK_DEVICE float integerQuotientBy(float a, float d)
+WPK_DEVICE float integerQuotientBy(float a, float d, float reciprocal)
 {
-    return rintf(detail::quotientByReciprocal(a, d));
+    return rintf(detail::quotientByReciprocal(a, d, reciprocal));
 }
 
 } // namespace wpk

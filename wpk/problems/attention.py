@@ -22,6 +22,7 @@ from wpk.problems.odd_sizes import (
     unit_of,
 )
 from wpk.problems.operand import Epilogue, Tensor
+from wpk.problems.peculiar import few_words, ragged_words
 from wpk.problems.phrases import sentence, times_words
 from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic
 from wpk.problems.resized_layout import resized
@@ -171,6 +172,13 @@ class Attention(Problem):
         q, k = rows(self.q, queries, heads, self.depth), rows(self.k, keys, shared, self.depth)
         v, y = rows(self.v, keys, shared, self.width), rows(self.y, queries, heads, self.width)
         return (q, k, v, *map(masks, self.scores.operands)), y
+
+    def peculiarities(self) -> Iterator[str]:
+        """See `Problem.peculiarities`."""
+        yield from ragged_words(self.depth, "elements a head")
+        if self.width != self.depth:
+            yield from ragged_words(self.width, "elements of a head's values")
+        yield from few_words(self.queries, "queries a head")
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""

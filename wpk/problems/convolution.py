@@ -24,6 +24,7 @@ from wpk.problems.odd_sizes import (
     unit_of,
 )
 from wpk.problems.operand import Epilogue, Tensor
+from wpk.problems.peculiar import few_words, ragged_words
 from wpk.problems.phrases import area, batch_words, by, sentence, step_words
 from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic, no_bytes
 from wpk.problems.resized_layout import resized
@@ -151,6 +152,15 @@ class Convolution(Problem):
             2 * self.n.value * filters * pairs,
             self.n.value * prod(domain[1:]) * flops(self.epilogue.expression),
         )
+
+    def peculiarities(self) -> Iterator[str]:
+        """See `Problem.peculiarities`."""
+        channels = self.c // self.groups
+        if self.groups > 1 and not self.is_depthwise:
+            yield f"{self.groups} groups of {channels} channels each"
+        elif not self.is_depthwise:
+            yield from ragged_words(channels, "channels")
+        yield from few_words(self.n.value * self.p * self.q, "pixels")
 
     def terms(self, elements: int) -> int:
         """See `Problem.terms`."""

@@ -21,6 +21,7 @@ from wpk.problems.odd_sizes import (
     unit_of,
 )
 from wpk.problems.operand import Epilogue, Tensor
+from wpk.problems.peculiar import FEW, few_words, ragged_words
 from wpk.problems.phrases import extent_words, sentence, times_words
 from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic, no_bytes
 from wpk.problems.resized_layout import resized
@@ -107,6 +108,16 @@ class Matmul(Problem):
         elements = prod(self.accesses()[1].sizes)
         others = elements * flops(self.epilogue.expression)
         return Traffic(self.moved_bytes() + constant, 2 * self.macs, others)
+
+    def peculiarities(self) -> Iterator[str]:
+        """See `Problem.peculiarities`."""
+        products, rows = self.batch[0].value * self.batch[1], self.m.value
+        if products > 1 and rows <= FEW:
+            yield f"{products} products of {rows} rows each"
+        else:
+            yield from few_words(rows, "rows")
+        yield from few_words(self.n, "columns")
+        yield from ragged_words(self.k, "elements a row")
 
     def terms(self, elements: int) -> int:
         """See `Problem.terms`."""

@@ -115,6 +115,10 @@ class Problem(ABC):
     def traffic(self) -> Traffic:
         """The least that it touches and computes."""
 
+    def peculiarities(self) -> Iterator[str]:
+        """What of its sizes keeps kernels from its bound: ``56 products of 56 rows each``; mostly nothing."""
+        yield from ()
+
     @property
     def matrix_precision(self) -> Precision | None:
         """The precision of its products; None where it has none that a tensor core could do."""

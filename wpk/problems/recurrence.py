@@ -169,6 +169,11 @@ class Recurrence(Problem):
         for number, each in enumerate(self.activations):
             yield FieldExpression(f"activations[{number}]", each, 0, follows=True)
 
+    def peculiarities(self) -> Iterator[str]:
+        """See `Problem.peculiarities`."""
+        if self.steps > 1:
+            yield f"{self.steps} steps, each of which waits for the one before"
+
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""
         expected = ACTIVATIONS[self.cell]

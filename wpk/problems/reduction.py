@@ -11,6 +11,7 @@ from wpk.problems.access import Access, Axes
 from wpk.problems.expression_words import epilogue_words, formula
 from wpk.problems.family import Family
 from wpk.problems.operand import Epilogue, Tensor
+from wpk.problems.peculiar import few_words
 from wpk.problems.phrases import sentence
 from wpk.problems.problem import (
     Accesses,
@@ -93,6 +94,12 @@ class Reduction(Problem):
         """See `Problem.expressions`."""
         yield FieldExpression("prologue", self.prologue, len(self.inputs), follows=False)
         yield FieldExpression.of_epilogue(self.epilogue)
+
+    def peculiarities(self) -> Iterator[str]:
+        """See `Problem.peculiarities`."""
+        yield from few_words(
+            prod(self.accesses()[1].sizes), f"results of {self.reduction} elements each"
+        )
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""

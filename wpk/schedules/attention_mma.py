@@ -73,6 +73,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 
     name: ClassVar[str] = "attention_mma"
     version: ClassVar[int] = 2
+    on_tensor_cores: ClassVar[bool] = True
     problem_type = Attention
     schedule_type = AttentionMmaSchedule
 
@@ -239,6 +240,10 @@ def _why_not_copied(name: str, tensor: Tensor) -> str | None:
     """Why rows of an operand cannot be copied; None if they can."""
     if tensor.strides[3] != 1:
         return f"{name} has a stride of {tensor.strides[3]} along a head; copies need 1"
-    if tensor.alignment % _COPY_BYTES[-1] != 0:
-        return f"{name} is aligned to {tensor.alignment} bytes; copies need {_COPY_BYTES[-1]}"
+    least = _COPY_BYTES[-1]
+    if tensor.alignment % least != 0:
+        steps = [stride * tensor.dtype.bytes for stride in tensor.strides[:3]]
+        if ragged := [step for step in steps if step % least]:
+            return f"{name} has a stride of {min(ragged)} bytes; copies need multiples of {least}"
+        return f"{name} is aligned to {tensor.alignment} bytes; copies need {least}"
     return None

@@ -66,6 +66,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
 
     name: ClassVar[str] = "conv_halo"
     version: ClassVar[int] = 4
+    on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = HaloSchedule
 

@@ -26,6 +26,7 @@ class ConvMmaTemplate(MatrixTemplate[Convolution, MmaSchedule]):
 
     name: ClassVar[str] = "conv_mma"
     version: ClassVar[int] = 8
+    on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = MmaSchedule
 

@@ -68,6 +68,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
 
     name: ClassVar[str] = "conv_patch"
     version: ClassVar[int] = 5
+    on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = PatchSchedule
 

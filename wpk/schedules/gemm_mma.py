@@ -19,6 +19,7 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
 
     name: ClassVar[str] = "gemm_mma"
     version: ClassVar[int] = 6
+    on_tensor_cores: ClassVar[bool] = True
     problem_type = Matmul
     schedule_type = MmaSchedule
 

@@ -55,6 +55,7 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
 
     name: ClassVar[str] = "recurrence_mma"
     version: ClassVar[int] = 1
+    on_tensor_cores: ClassVar[bool] = True
     problem_type = Recurrence
     schedule_type = RecurrenceMmaSchedule
 

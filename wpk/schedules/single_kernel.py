@@ -19,10 +19,11 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
+from wpk.problems import lifted
 from wpk.schedules.early import EARLY, EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.template import P, S, ScheduleTemplate, parameter_names
-from wpk.schedules.unit import Member, Members, kernel_source
+from wpk.schedules.unit import Member, Members, fp32_as_int32, kernel_source
 from wpk.targets import Target
 
 Grid = tuple[DimExpr, DimExpr, DimExpr]
@@ -92,7 +93,11 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @abc.abstractmethod
     def kernel(self, problem: P, schedule: S) -> KernelPlan:
-        """Return the kernel's members and extents."""
+        """Return the kernel's members and extents.
+
+        Numbers of a quantised problem are operands of stride 0 here (`wpk.problems.lifted`); everywhere else it
+        has them itself.
+        """
 
     @abc.abstractmethod
     def _axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
@@ -134,8 +139,9 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
-        """Return one launch of inputs, run-time sizes, tensor maps, output, and memory for partial sums."""
-        kernel = self.kernel(problem, schedule)
+        """Return one launch of inputs, run-time sizes and numbers, tensor maps, output, and memory for partial sums."""
+        without = lifted(problem)
+        kernel = self.kernel(without.problem, schedule)
         source = self._source(problem, schedule)
         inputs, leading = len(problem.accesses()[0]), kernel.leading or problem.leading
         scratch: tuple[Argument, ...] = ()
@@ -155,6 +161,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                     *(InputArgument(index) for index in range(inputs)),
                     SizeArgument(leading.expression),
                     *(SizeArgument(size) for size in kernel.sizes),
+                    *(SizeArgument(fp32_as_int32(number)) for number in without.numbers),
                     *kernel.tensor_maps,
                     OutputArgument(0),
                     *scratch,
@@ -168,7 +175,8 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
         )
 
     def _source(self, problem: P, schedule: S) -> KernelSource:
-        kernel = self.kernel(problem, schedule)
+        without = lifted(problem)
+        kernel = self.kernel(without.problem, schedule)
         members: dict[str, Member] = dict(schedule.parameters())
         if kernel.shared_bytes:  # the header compares them with what it uses
             members["shared_bytes"] = kernel.shared_bytes
@@ -178,7 +186,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             kernel.members,
             members,
             self.limits(problem),
-            len(problem.accesses()[0]),
+            without.inputs,
             kernel.threads,
             sizes=len(kernel.sizes),
             tensor_maps=len(kernel.tensor_maps),

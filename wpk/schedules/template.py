@@ -47,10 +47,12 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         version: Raised whenever the same problem and schedule give another kernel.
         problem_type: Kind of problem that it computes.
         schedule_type: Frozen dataclass of its parameters.
+        on_tensor_cores: Whether its products are the tensor cores'.
     """
 
     name: ClassVar[str]
     version: ClassVar[int]
+    on_tensor_cores: ClassVar[bool] = False
     problem_type: type[P]
     schedule_type: type[S]
 

@@ -41,20 +41,25 @@ def fp32_bits(value: float) -> int:
     return int(struct.unpack("<I", struct.pack("<f", value))[0])
 
 
+def fp32_as_int32(value: float) -> int:
+    """Return the same bits as a launch passes them: an int32."""
+    return int(struct.unpack("<i", struct.pack("<f", value))[0])
+
+
 def kernel_source(
     template: str,
     header: str,
     problem: Members,
     schedule: Members,
     limits: Sequence[Limit],
-    inputs: int,
+    inputs: Sequence[int | float],
     threads: int,
     *,
     sizes: int = 0,
     tensor_maps: int = 0,
     partials: bool = False,
 ) -> KernelSource:
-    """Return the unit of a kernel ``wpk_<template>(inputs..., int n, void* y)``.
+    """Return the unit of a kernel ``wpk_<template>(inputs..., int n, numbers..., void* y)``.
 
     Args:
         template: Name of the template; its function has the name in camel case.
@@ -62,7 +67,8 @@ def kernel_source(
         problem: Members of ``Problem``.
         schedule: Members of ``Schedule``: its parameters, and what follows from them.
         limits: That ``Schedule`` asserts of its members.
-        inputs: Number of pointers to inputs.
+        inputs: In their order pointers to the operator's inputs, by their numbers, and fp32 numbers that the
+            kernel takes by value and reads as operands.
         threads: Threads of a block.
         sizes: Further sizes that it takes, behind ``n``.
         tensor_maps: Tensor maps that it takes, in front of ``y``.
@@ -89,19 +95,25 @@ def _camel_case(template: str) -> str:
     return head + "".join(part.capitalize() for part in tail)
 
 
-def _signature(inputs: int, sizes: int, tensor_maps: int, partials: bool) -> tuple[str, str]:
+def _signature(
+    inputs: Sequence[int | float], sizes: int, tensor_maps: int, partials: bool
+) -> tuple[str, str]:
     """Parameters of the kernel, and what it hands on to the header's function."""
-    pointers = [f"x{index}" for index in range(inputs)]
+    pointers = [f"x{index}" for index in inputs if isinstance(index, int)]
+    numbers = [f"c{index}" for index in range(len(inputs) - len(pointers))]
+    addresses = iter([f"&{name}" for name in numbers])
+    operands = [f"x{each}" if isinstance(each, int) else next(addresses) for each in inputs]
     counts = ["n", *(f"s{index}" for index in range(sizes))]
     maps = [f"m{index}" for index in range(tensor_maps)]
     shared = ["parts", "counters"] if partials else []
     parameters = [
         *(f"const void* {name}" for name in pointers),
         *(f"int {name}" for name in counts),
+        *(f"float {name}" for name in numbers),
         *(f"WPK_GRID_CONSTANT const wpk::TensorMap {name}" for name in maps),
         *(f"void* {name}" for name in ("y", *shared)),
     ]
-    arguments = [f"{{{{{', '.join(pointers)}}}}}", *counts]
+    arguments = [f"{{{{{', '.join(operands)}}}}}", *counts]
     if maps:
         arguments.append(f"{{{{{', '.join(f'&{name}' for name in maps)}}}}}")
     arguments.append("y")

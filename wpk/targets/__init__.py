@@ -1,6 +1,7 @@
 """The GPUs that wpk compiles for, and what the performance models know of them."""
 
 from wpk.targets.driver_names import target_of_gpu
+from wpk.targets.entry import DEPENDENT_LAUNCH_SECONDS
 from wpk.targets.largest import largest_target
 from wpk.targets.registry import (
     find_target,

@@ -36,3 +36,16 @@ WPK_KERNEL(64) divide_by_constants(const float* x, float* quotients, float* inte
     divide<0x7fc00000u>(11, x, quotients, integers, n);
 }
 WPK_EXPORT(divide_by_constants)
+
+// The same by arguments: of each divisor the divisor, and the reciprocal of its double.
+WPK_KERNEL(64) divide_by_arguments(const float* x, const float* d, float* quotients, float* integers, int n, int count)
+{
+    using Divided = Div<Acc, Divisor<0>>;
+    for (int i = threadIdx.x; i < n * count; i += blockDim.x)
+    {
+        const float* const divisor = d + i / n * 2;
+        quotients[i] = Divided::evaluate(x[i % n], divisor);
+        integers[i] = RoundEven<Divided>::evaluate(x[i % n], divisor);
+    }
+}
+WPK_EXPORT(divide_by_arguments)

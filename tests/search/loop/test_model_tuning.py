@@ -38,6 +38,7 @@ from wpk.search.loop.model_tuning import (
 )
 from wpk.search.loop.runs import entered
 from wpk.search.loop.tuning import Equipment, Tuning
+from wpk.search.loop.twins import SHARED
 from wpk.search.models.model_search import search_model
 from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target
@@ -54,6 +55,12 @@ g (float[3, 40] x) => (float[3, 1] y)
 { a = Softmax<axis = 1>(x)  b = Sigmoid(a)  y = ReduceMax<axes = [1]>(b) }
 """
 
+QUANTISED = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[3, 40] x, float[3, 40] w, float[3, 80] v) => (uint8[3, 40] a, uint8[3, 40] b, uint8[3, 80] c)
+<float s = {0.25}, uint8 z = {3}, float t = {0.125}, uint8 u = {101}>
+{ a = QuantizeLinear(x, s, z)  b = QuantizeLinear(w, t, u)  c = QuantizeLinear(v, s, z) }
+"""
 
 measured: list[int] = []
 
@@ -69,9 +76,9 @@ def _clock(works: Sequence[Work], regions: Sequence[MemoryRange]) -> tuple[float
 class Bench:
     """A model with its static plan, to tune again and again."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, text: str = MODEL) -> None:
         model = folder / "model.onnx"
-        onnx.save(onnx.parser.parse_model(MODEL), model)
+        onnx.save(onnx.parser.parse_model(text), model)
         self.folder = folder
         self.lowered: LoweredModel = lower_model(model, {}, Precision.FP32)
         self.pool = CompilePool(TARGET.arch, cache=KernelCache(folder), workers=1)
@@ -147,6 +154,31 @@ def test_a_budget_is_not_spent_on_references() -> None:
     time.sleep(0.1)
     assert time.monotonic() - really >= 1.1
     assert 0.09 <= clock() - begun <= 0.9
+
+
+def test_layers_that_differ_in_scales_only_are_tuned_as_one(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+
+    def tell(stage: str, done: int, total: int, left: float | None = None) -> None:
+        del left
+        if stage == "tuning problems":
+            told.append((done, total))
+
+    bench = Bench(tmp_path, QUANTISED)
+    found, bundle = bench.tune(tell)
+    one, also, other = sorted(bundle.plan.steps, key=lambda step: step.operator.outputs)
+    twins = one.operator.problem, also.operator.problem
+    assert len({*twins, other.operator.problem}) == 3
+    assert told[-1] == (2, 2), "the twins are one task"
+    assert set(found.results) == {*twins, other.operator.problem}
+    first, second = (found.results[problem] for problem in twins)
+    assert first.tried == second.tried
+    assert (first.lookups[-1] == SHARED) + (second.lookups[-1] == SHARED) == 1
+    assert one.candidate == also.candidate
+    assert one.launches[0].kernel == also.launches[0].kernel, "one kernel"
+    assert one.launches[0].arguments != also.launches[0].arguments, "with other numbers"
+    assert also.evidence.measurement is not None
+    assert len(bundle.plan.kernels) == 2
 
 
 @pytest.fixture(scope="module")

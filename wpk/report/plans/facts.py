@@ -21,6 +21,7 @@ from wpk.plan import (
 from wpk.report.plans.bodies import BodyFacts
 from wpk.report.plans.check_words import outcome_word
 from wpk.report.plans.contest import ContestFacts
+from wpk.report.plans.distance import DistantFacts
 from wpk.report.plans.memory import MemoryFacts
 from wpk.report.plans.precision import PrecisionFacts
 from wpk.report.plans.tracing import NodeFacts
@@ -215,6 +216,8 @@ class ReportFacts:
         cpu_refusal: Why the CPU device of this installation would refuse the plan; empty if not.
         sources: Generated units by digest, where they were given.
         bodies: Bodies of control flow that are engines, where their plans were given.
+        distant: Operators that take far longer than their bound and a launch, and why.
+        launch_us: What a launch takes at least.
     """
 
     wpk: str
@@ -248,6 +251,8 @@ class ReportFacts:
     cpu_refusal: str
     sources: dict[str, str]
     bodies: tuple[BodyFacts, ...] = ()
+    distant: tuple[DistantFacts, ...] = ()
+    launch_us: float = 0.0
 
     @cached_property
     def measured_operators(self) -> list[tuple[OperatorFacts, Measurement]]:

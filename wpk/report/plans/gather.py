@@ -13,6 +13,7 @@ from wpk.problems.signs import TIMES
 from wpk.report.plans.bodies import bodies_of
 from wpk.report.plans.check_words import state_word
 from wpk.report.plans.contest import contest_of, speedup_over_library, why_words
+from wpk.report.plans.distance import distant_operators, launch_floor
 from wpk.report.plans.facts import LaunchFacts, OperatorFacts, PortFacts, ProblemFacts, ReportFacts
 from wpk.report.plans.memory import memory_of
 from wpk.report.plans.precision import precision_of
@@ -61,6 +62,8 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         cpu_refusal=refusal,
         sources=dict(sources),
         bodies=tuple(bodies_of(subject)) if isinstance(subject, PlanBundle) else (),
+        distant=distant_operators(plan, [each.time_us * 1e-6 or None for each in operators]),
+        launch_us=launch_floor(plan) * 1e6,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from wpk.problems.signs import DASH
 from wpk.report.plans.check_words import outcome_word, remarks
+from wpk.report.plans.distance import distant_sentences
 from wpk.report.plans.facts import OperatorFacts, ReportFacts
 from wpk.report.plans.fallback import fallback_sentences
 from wpk.report.plans.measured import (
@@ -80,6 +81,7 @@ def _sums(facts: ReportFacts) -> str:
         ),
         *precision_sentences(facts.precision),
         *fallback_sentences(facts),
+        *distant_sentences(facts.distant, facts.launch_us),
     ]
     return "\n".join(f"- {plain(line)}" for line in lines)
 

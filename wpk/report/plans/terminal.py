@@ -5,6 +5,7 @@ from wpk.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
 from wpk.report.blocks import Block, Facts, Table
 from wpk.report.plans.check_words import mode_words, outcome_word, remarks
+from wpk.report.plans.distance import distant_lines
 from wpk.report.plans.facts import OperatorFacts, ProblemFacts, ReportFacts
 from wpk.report.plans.fallback import fallback_sentences
 from wpk.report.plans.gather import gather
@@ -159,6 +160,7 @@ def _sums(facts: ReportFacts) -> Block:
         ),
         *(("precision", sentence) for sentence in precision_sentences(facts.precision)),
         *(("fallback", sentence) for sentence in fallback_sentences(facts)),
+        *distant_lines(facts.distant, facts.launch_us),
         *_spills(facts),
         *_checks(facts),
     ]

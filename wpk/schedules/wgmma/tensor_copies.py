@@ -54,10 +54,9 @@ def why_not_copied(
         return f"{name} is {dtype.value}; tensor copies bring {stored.value} as it lies"
     if strides[0] != 1:
         return f"{name} has a stride of {strides[0]} along the reduction; tensor copies need 1"
+    steps = [stride * dtype.bytes for stride in strides[1:] if stride * dtype.bytes % ALIGNMENT]
+    if steps:
+        return f"{name} has a stride of {min(steps)} bytes; tensor copies need multiples of 16"
     if alignment < ALIGNMENT:
         return f"{name} is aligned to {alignment} bytes; tensor copies need {ALIGNMENT}"
-    for stride in strides[1:]:
-        if stride * dtype.bytes % ALIGNMENT:
-            bytes_ = stride * dtype.bytes
-            return f"{name} has a stride of {bytes_} bytes; tensor copies need multiples of 16"
     return None

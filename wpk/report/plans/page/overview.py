@@ -1,10 +1,12 @@
 """The top of the page: what the plan is, its numbers, where its time goes, what was checked."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from wpk.plan import Outcome
-from wpk.problems.signs import DASH
+from wpk.problems.signs import DASH, TIMES
 from wpk.report.plans.check_words import remarks
+from wpk.report.plans.distance import distant_words
 from wpk.report.plans.facts import ReportFacts
 from wpk.report.plans.fallback import fallback_operators, fallback_sentences
 from wpk.report.plans.measured import (
@@ -15,7 +17,7 @@ from wpk.report.plans.measured import (
     throughput,
 )
 from wpk.report.plans.page.marks import breakable, check_items, kind_class
-from wpk.report.plans.page.markup import Html, section, table_head, tag
+from wpk.report.plans.page.markup import Html, joined, section, table_head, tag
 from wpk.report.plans.precision import precision_sentences
 from wpk.report.text import byte_size
 
@@ -25,6 +27,9 @@ SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "ch
 
 _FIRST = 5
 """Operators that are named as the first to look at."""
+
+_LEAST = "Time ÷ (bound + a launch)"
+_FIRST_COLUMNS = ("Operator", "Time µs", "Bound µs", f"{TIMES} least", "Would save", "Limited by")
 
 
 def header(facts: ReportFacts) -> Html:
@@ -118,36 +123,55 @@ def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
 
 
 def first_look(facts: ReportFacts) -> Html:
-    """Return the problems whose distance from the bound costs most: where there is most to win."""
+    """Return the problems whose distance from the bound costs most, and all that are far from it, with the reasons."""
     total = sum(each.time_us for each in facts.operators) or 1.0
-    together: dict[int, list[int]] = {}
+    far = {name: place for place, each in enumerate(facts.distant) for name in each.names}
+    together: dict[tuple[str, int], list[int]] = {}
     for number, operator in enumerate(facts.operators):
-        together.setdefault(operator.problem, []).append(number)
+        kind = ("far", far[operator.name]) if operator.name in far else ("", operator.problem)
+        together.setdefault(kind, []).append(number)
     won = {n: sum(facts.operators[i].headroom_us for i in same) for n, same in together.items()}
-    most = sorted(together, key=lambda problem: -won[problem])[:_FIRST]
-    rows = [_first_row(facts, together[each], won[each] / total) for each in most]
+    ranked = sorted(together, key=lambda kind: -won[kind])
+    most = [kind for place, kind in enumerate(ranked) if place < _FIRST or kind[0] == "far"]
+    rows = [
+        _first_row(
+            facts,
+            together[kind],
+            won[kind] / total,
+            facts.distant[kind[1]].causes if kind[0] == "far" else (),
+        )
+        for kind in most
+    ]
     words = (
         "What each would save if it took no longer than its bound, which few reach; as a part of the sum of "
-        "all operators' times. Equal operators together."
+        f"all operators' times. Equal operators together. Far from it: {distant_words(facts.distant, facts.launch_us)}."
     )
-    head = table_head(("Operator", "Time µs", "Bound µs", "Would save", "Limited by"))
+    head = table_head(_FIRST_COLUMNS)
     table = tag("table", head, tag("tbody", *rows), class_="first")
     return section("first", "Where to look first", tag("p", words, class_="legend"), table)
 
 
-def _first_row(facts: ReportFacts, same: list[int], saved: float) -> Html:
+def _first_row(facts: ReportFacts, same: list[int], saved: float, causes: Sequence[str]) -> Html:
     each = facts.operators[same[0]]
     link = tag("a", breakable(each.name), href=f"#operator-{same[0]}")
     others = tag("small", f" and {len(same) - 1} equal to it") if len(same) > 1 else ""
     times = [len(same) * us for us in (each.time_us, each.bound_us)]
-    return tag(
+    least = each.bound_us + facts.launch_us
+    same_ones = " ".join(map(str, same))
+    row = tag(
         "tr",
         tag("th", link, others, scope="row"),
         *(tag("td", f"{us:.2f}") for us in times),
+        tag("td", f"{each.time_us / least:.1f}" if least > 0 else DASH, title=_LEAST),
         tag("td", f"{saved:.1%}"),
         tag("td", each.bound_by),
-        data_ops=" ".join(map(str, same)),
+        data_ops=same_ones,
+        class_="far" if causes else None,
     )
+    if not causes:
+        return row
+    why = tag("td", f"far because: {'; '.join(causes)}", colspan=len(_FIRST_COLUMNS))
+    return joined([row, tag("tr", why, data_ops=same_ones, class_="why")])
 
 
 def shares(facts: ReportFacts) -> Html:
