@@ -191,6 +191,7 @@ def main() -> None:
             "date": str(machine["date"]),
             "schedules": str(sum(len(space.table) for space in spaces)),
             "templates": ", ".join(sorted({space.template.name for space in spaces})),
+            "precisions": ", ".join(sorted({str(space.problem.precision) for space in spaces})),
             "networks": ", ".join(sorted({space.network for space in spaces})),
             "trained by": f"benchmarks/train_cost_model.py, scikit-learn {sklearn.__version__}",
         }

@@ -18,9 +18,10 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from wpk.dtypes import Precision
 from wpk.performance import Bound, Columns, Floats, estimate, extended_pul, resident_blocks
 from wpk.performance import bound as bound_of
-from wpk.problems import Problem
+from wpk.problems import Convolution, Matmul, Problem
 from wpk.search.models.shortlist import Template
 from wpk.targets import Target
 
@@ -87,9 +88,13 @@ class LearnedCosts:
         """What it was taught on, as the file says."""
         return dict(self._session.get_modelmeta().custom_metadata_map)
 
-    def knows(self, template: Template) -> bool:
-        """Tell whether it was taught a template's schedules."""
-        return template.name in self.provenance["templates"].split(", ")
+    def knows(self, template: Template, precision: Precision) -> bool:
+        """Tell whether it was taught a template's schedules at a precision; bf16 is multiplied as fast as fp16."""
+        taught = Precision.FP16 if precision is Precision.BF16 else precision
+        said = self.provenance
+        return template.name in said["templates"].split(", ") and taught in said[
+            "precisions"
+        ].split(", ")
 
     def seconds(
         self, problem: Problem, template: Template, target: Target, columns: Columns
@@ -112,6 +117,9 @@ def learned_seconds(
     problem: Problem, template: Template, target: Target, columns: Columns
 ) -> Floats | None:
     """Return what the model that comes with wpk predicts of schedules; None where it says nothing of them."""
-    if target.capability != TAUGHT or not _shipped().knows(template):
+    is_product = isinstance(problem, Convolution | Matmul)
+    if not is_product or target.capability != TAUGHT:
+        return None
+    if not _shipped().knows(template, problem.precision):
         return None
     return _shipped().seconds(problem, template, target, columns)

@@ -1,6 +1,7 @@
 """The learned costs that come with wpk."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ def test_speaks_of_what_it_was_taught_only() -> None:
     assert told is not None
     assert (told > 0).all()
     assert learned_seconds(product, template, A100, columns) is None
+    bytewise = replace(product, precision=Precision.INT8)
+    assert learned_seconds(bytewise, template, H100, columns) is None
     depthwise = convolution(64, 64, 14, groups=64)
     other = TEMPLATE_OF["depthwise"]
     _, columns = other.space(depthwise, H100)
@@ -35,7 +38,15 @@ def test_speaks_of_what_it_was_taught_only() -> None:
 
 def test_says_what_it_was_taught_on() -> None:
     said = LearnedCosts(SHIPPED.read_bytes()).provenance
-    assert {"gpu", "date", "schedules", "templates", "networks", "trained by"} <= said.keys()
+    assert {
+        "gpu",
+        "date",
+        "schedules",
+        "templates",
+        "precisions",
+        "networks",
+        "trained by",
+    } <= said.keys()
     machine = json.loads((RECORDED / "machine.json").read_text())
     assert (said["gpu"], said["date"]) == (machine["gpu"], machine["date"])
 
