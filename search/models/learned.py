@@ -92,9 +92,8 @@ class LearnedCosts:
         """Tell whether it was taught a template's schedules at a precision; bf16 is multiplied as fast as fp16."""
         taught = Precision.FP16 if precision is Precision.BF16 else precision
         said = self.provenance
-        return template.name in said["templates"].split(", ") and taught in said[
-            "precisions"
-        ].split(", ")
+        names, precisions = (said[key].split(", ") for key in ("templates", "precisions"))
+        return template.name in names and taught in precisions
 
     def seconds(
         self, problem: Problem, template: Template, target: Target, columns: Columns
@@ -117,8 +116,7 @@ def learned_seconds(
     problem: Problem, template: Template, target: Target, columns: Columns
 ) -> Floats | None:
     """Return what the model that comes with wpk predicts of schedules; None where it says nothing of them."""
-    is_product = isinstance(problem, Convolution | Matmul)
-    if not is_product or target.capability != TAUGHT:
+    if not isinstance(problem, Convolution | Matmul) or target.capability != TAUGHT:
         return None
     if not _shipped().knows(template, problem.precision):
         return None
