@@ -31,6 +31,7 @@ from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
 from wpk.graph_passes.clean.scan_axes import ScanAxes
 from wpk.graph_passes.clean.select_conditionals import SelectConditionals
+from wpk.graph_passes.clean.unpool_parts import UnpoolParts
 from wpk.graph_passes.clean.unroll_loops import UnrollLoops
 from wpk.graph_passes.clean.unsigned_bytes import UnsignedBytes
 from wpk.graph_passes.clean.window_parts import WindowParts
@@ -69,12 +70,15 @@ from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
+from wpk.graph_passes.movement.placed_selections import PlacedSelections
 from wpk.graph_passes.movement.places_first import PlacesFirst
+from wpk.graph_passes.movement.pooled_places import PooledPlaces
 from wpk.graph_passes.movement.range_gather import RangeGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 from wpk.graph_passes.movement.reshapes_around import ReshapesAround
+from wpk.graph_passes.movement.reversed_sequences import ReversedSequences
 from wpk.graph_passes.movement.rows_before_reshapes import RowsBeforeReshapes
 from wpk.graph_passes.movement.spread_rows import SpreadRows
 from wpk.graph_passes.movement.tile_views import TileViews
@@ -121,7 +125,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
             LongRows(),
         ],
         [SetPrecision(precision)],
-        [RecurrentOperators()],
+        [RecurrentOperators(), PlacedSelections()],
         [SpreadRows()],
         [SplitBeforeViews(), HoistOverViews(), ViewsBeforeCasts(), FuseOperators()],
         [ChannelsLast()],
@@ -148,6 +152,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         GridSampleParts(),
         ColumnParts(),
         WindowParts(),
+        UnpoolParts(),
         BlockMovement(),
         QuantisedProducts(),
         DynamicQuantisation(),
@@ -173,6 +178,8 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         GridGather(),
         BatchPicks(),
         RankedValues(),
+        PooledPlaces(),
+        ReversedSequences(),
         WholeIndices(),
         MovedRows(),
         PlacesFirst(),

@@ -64,13 +64,8 @@ class DType(StrEnum):
 
     @property
     def c_name(self) -> str:
-        """The type's name in the device headers (``wpk/kernels/scalar.cuh``); empty where they have none."""
+        """The type's name in the device headers (``wpk/kernels/scalar.cuh``)."""
         return _ROWS[self].c_name
-
-    @property
-    def is_computed(self) -> bool:
-        """Whether kernels know it; tensors of other types only lie in memory, for what is not a kernel."""
-        return bool(self.c_name)
 
     @property
     def unit_roundoff(self) -> float:
@@ -104,7 +99,7 @@ _ROWS: dict[DType, _Row] = {
     DType.INT64: _Row(np.dtype(np.int64), "wpk::int64"),
     DType.UINT64: _Row(np.dtype(np.uint64), "wpk::uint64"),
     DType.BOOL: _Row(np.dtype(np.bool_), "bool"),
-    DType.FP64: _Row(np.dtype(np.float64), "", 2.0**-53),
+    DType.FP64: _Row(np.dtype(np.float64), "double", 2.0**-53),
     DType.FP8_E4M3: _Row(np.dtype(ml_dtypes.float8_e4m3fn), "wpk::Float8E4m3", 2.0**-4),
     DType.FP8_E5M2: _Row(np.dtype(ml_dtypes.float8_e5m2), "wpk::Float8E5m2", 2.0**-3),
 }
@@ -154,12 +149,13 @@ def holds_float8(array: NDArray[Any], dtype: DType) -> bool:
 
 
 class Precision(StrEnum):
-    """What the multiplications of matrix-like problems use; accumulation is in fp32.
+    """What the multiplications of matrix-like problems use; accumulation is in fp32, but for bytes and fp64.
 
     ``tf32`` is no tensor type: tensors stay fp32 and products round their operands to tf32. ``int8`` says
     that both operands are bytes, with or without sign, as a quantised model has them; their sums are
     int32, and exact. ``fp8_e4m3`` and ``fp8_e5m2`` say that both are floating point of 8 bits; fp16 holds
-    each of them, and the units of fp16 multiply them. A person asks for one of `ASKED`, a model for others.
+    each of them, and the units of fp16 multiply them. ``fp64`` says that tensors are fp64, and so are
+    products and sums. A person asks for one of `ASKED`, a model for others.
     """
 
     FP32 = "fp32"
@@ -169,6 +165,7 @@ class Precision(StrEnum):
     INT8 = "int8"
     FP8_E4M3 = "fp8_e4m3"
     FP8_E5M2 = "fp8_e5m2"
+    FP64 = "fp64"
 
     @property
     def is_fp8(self) -> bool:

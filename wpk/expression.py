@@ -4,7 +4,8 @@ An expression is a tree of frozen nodes. It is printed only as a C++ *type* that
 ``wpk/kernels/expression.cuh`` evaluates in fp32, and is evaluated here in NumPy for tests. Its
 canonical text is part of a problem's identity.
 
-Where fp32 does not hold the numbers, `In` around the whole says what they are computed in.
+Where fp32 does not hold the numbers, `In` around the whole says what they are computed in: int64, uint64
+or fp64.
 
 Leaves: the accumulator of the kernel that the expression follows (`Acc`), an operand of the problem
 (`Operand`, by index into the problem's ``operands``), a scalar (`Scalar`).
@@ -42,7 +43,7 @@ class Divisor(Operand):
 
 @dataclass(frozen=True)
 class Scalar:
-    """An fp32 constant."""
+    """A constant: of fp32, or of fp64 within an `In` of that."""
 
     value: float
 
@@ -63,7 +64,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class Round:
-    """The argument rounded to a 16-bit type and back, or truncated to an integer type (a Cast)."""
+    """The argument rounded to a narrower floating point type and back, or truncated to an integer type (a Cast)."""
 
     dtype: DType
     argument: "Expression"
@@ -71,9 +72,9 @@ class Round:
 
 @dataclass(frozen=True)
 class In:
-    """A whole expression that is computed in another type than fp32: int64 or uint64.
+    """A whole expression that is computed in another type than fp32: int64, uint64 or fp64.
 
-    Results wrap around; a `Round` inside drops the bits that a narrower integer type does not hold.
+    Results of integers wrap around; a `Round` inside drops the bits that a narrower integer type does not hold.
     """
 
     dtype: DType
@@ -227,11 +228,20 @@ def substitute(expression: Expression, replace: Callable[[Expression], Expressio
             return replace(expression)
 
 
+def numbers_of(expression: Expression) -> DType:
+    """What an expression is computed in."""
+    return expression.dtype if isinstance(expression, In) else DType.FP32
+
+
 def cpp_type(expression: Expression) -> str:
     """The C++ type that ``wpk/kernels/expression.cuh`` evaluates; also the canonical text.
 
-    Scalars are printed as the bits of their fp32 value, so the text is exact.
+    Scalars are printed as the bits of their value in what they are computed in, so the text is exact.
     """
+    return _cpp_type(expression, numbers_of(expression))
+
+
+def _cpp_type(expression: Expression, numbers: DType) -> str:
     match expression:
         case Acc():
             return "wpk::Acc"
@@ -239,15 +249,22 @@ def cpp_type(expression: Expression) -> str:
             return f"wpk::Divisor<{index}>"
         case Operand(index):
             return f"wpk::Operand<{index}>"
+        case Scalar(value) if numbers is DType.FP64:
+            return f"wpk::DoubleScalar<0x{fp64_bits(value):016x}ull>"
         case Scalar(value):
             bits = struct.unpack("<I", struct.pack("<f", value))[0]
             return f"wpk::Scalar<0x{bits:08x}u>"
         case Apply(operation, arguments):
-            return f"wpk::{operation}<{', '.join(map(cpp_type, arguments))}>"
+            return f"wpk::{operation}<{', '.join(_cpp_type(a, numbers) for a in arguments)}>"
         case Round(dtype, argument):
-            return f"wpk::Round<{dtype.c_name}, {cpp_type(argument)}>"
+            return f"wpk::Round<{dtype.c_name}, {_cpp_type(argument, numbers)}>"
         case In(dtype, argument):
-            return f"wpk::In<{dtype.c_name}, {cpp_type(argument)}>"
+            return f"wpk::In<{dtype.c_name}, {_cpp_type(argument, numbers)}>"
+
+
+def fp64_bits(value: float) -> int:
+    """The bits of a number in fp64."""
+    return int(struct.unpack("<Q", struct.pack("<d", value))[0])
 
 
 def evaluate(expression: Expression, acc: Any, operands: Sequence[Any]) -> Any:
@@ -264,10 +281,18 @@ def evaluate(expression: Expression, acc: Any, operands: Sequence[Any]) -> Any:
         case Round(dtype, argument):
             exact = np.asarray(evaluate(argument, acc, operands))
             return exact.astype(dtype.numpy).astype(exact.dtype)
+        case In(DType.FP64, argument):
+            return evaluate(argument, acc, [_floating(operand) for operand in operands])
         case In(dtype, argument):
             numbers = [np.asarray(operand).astype(dtype.numpy) for operand in operands]
             with np.errstate(all="ignore"):
                 return _in_integers(argument, numbers, dtype)
+
+
+def _floating(operand: Any) -> Any:
+    """An operand in float64, or in what has more digits."""
+    array = np.asarray(operand)
+    return array if array.dtype.itemsize > 8 else array.astype(np.float64)
 
 
 def _in_integers(expression: Expression, operands: Sequence[Any], dtype: DType) -> Any:

@@ -167,6 +167,16 @@ def _scatter(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("ScatterND", name, [x, index, updates]), size)
 
 
+def _rewritten(sketch: Sketch, name: str, size: Shape) -> None:
+    """A quarter of each row's elements written anew, as a pool's places are."""
+    part = (size[0], size[1] // 4)
+    x = sketch.input(f"{name}.given", size)
+    index = sketch.input(f"{name}.places", part, TensorProto.INT64)
+    updates = sketch.input(f"{name}.updates", part)
+    y = sketch.node("ScatterElements", name, [x, index, updates], axis=1)
+    sketch.output(y, size)
+
+
 def _largest(sketch: Sketch, name: str, size: Shape) -> None:
     """Where the largest element of each row is."""
     x = sketch.input(f"{name}.given", size)
@@ -179,6 +189,26 @@ def _running_sums(sketch: Sketch, name: str, size: Shape) -> None:
     x = sketch.input(f"{name}.given", size)
     axis = sketch.constant(f"{name}.axis", np.asarray(1))
     sketch.output(sketch.node("CumSum", name, [x, axis]), size)
+
+
+def _determinants(sketch: Sketch, name: str, size: Shape) -> None:
+    """Of square matrices; ``size`` is how many, and their rows."""
+    count, rows = size
+    x = sketch.input(f"{name}.given", (count, rows, rows))
+    sketch.output(sketch.node("Det", name, [x]), (count,))
+
+
+def _boxes(sketch: Sketch, name: str, size: Shape) -> None:
+    """The best hundred boxes of each class; ``size`` is batch, classes and boxes."""
+    n, classes, count = size
+    limits = [
+        sketch.constant(f"{name}.most", np.asarray([100])),
+        sketch.constant(f"{name}.overlap", np.asarray([0.5], np.float32)),
+    ]
+    x = sketch.input(f"{name}.boxes", (n, count, 4))
+    scores = sketch.input(f"{name}.scores", (n, classes, count))
+    y = sketch.node("NonMaxSuppression", name, [x, scores, *limits])
+    sketch.output(y, (f"{name}.selected", 3), TensorProto.INT64)
 
 
 def _top(sketch: Sketch, name: str, size: Shape) -> None:
@@ -215,6 +245,18 @@ def _recurrent(sketch: Sketch, name: str, size: Shape) -> None:
     x = sketch.input(f"{name}.given", (steps, n, hidden))
     y = sketch.node("LSTM", name, [x, *weights], hidden_size=hidden)
     sketch.output(y, (steps, 1, n, hidden))
+
+
+def _regions(sketch: Sketch, name: str, size: Shape) -> None:
+    """Windows of seven by seven over a map of a pyramid; ``size`` is regions, channels and width."""
+    n, c, width = size
+    rois = np.random.default_rng(0).uniform(0.0, 0.6 * width, (n, 4)).astype(np.float32)
+    rois[:, 2:] = rois[:, :2] + 14.0  # two samples along each side of a window
+    images = sketch.constant(f"{name}.images", np.zeros(n, np.int64))
+    x = sketch.channels_last(name, (1, c, width, width))
+    inputs = [x, sketch.constant(f"{name}.rois", rois), images]
+    y = sketch.node("RoiAlign", name, inputs, output_height=7, output_width=7)
+    sketch.pooled(name, y, (n, c))
 
 
 _CONVOLUTIONS = (_convolution, ((1, 512, 7), (8, 256, 14), (16, 256, 56)))
@@ -255,6 +297,7 @@ STUDIES: Mapping[str, Study] = {
         ("conv_simt",),
     ),
     "pooling": Study(Precision.FP16, _maximum_pool, ((1, 64, 112), (8, 64, 112), (64, 64, 112))),
+    "roi_align": Study(Precision.FP16, _regions, ((16, 64, 56), (300, 256, 56), (1000, 256, 112))),
     "recurrence_mma": Study(Precision.FP16, *_RECURRENCES, ("recurrence_simt",)),
     "recurrence_simt": Study(Precision.FP32, *_RECURRENCES),
     "reduction": Study(Precision.FP32, _mean, _MATRICES),
@@ -263,7 +306,10 @@ STUDIES: Mapping[str, Study] = {
     "elementwise_tiled": Study(Precision.FP32, _crossed, _MATRICES, ("elementwise",)),
     "gather": Study(Precision.FP32, _gather, _TABLES),
     "indexed_read": Study(Precision.FP32, _gather_elements, _TABLES),
-    "indexed_write": Study(Precision.FP32, _scatter, _MATRICES),
+    "indexed_write": Study(Precision.FP32, _scatter, _MATRICES, ("latest_write",)),
+    "latest_write": Study(Precision.FP32, _rewritten, _MATRICES, ("indexed_write",)),
+    "box_selection": Study(Precision.FP32, _boxes, ((1, 1, 8400), (1, 80, 8400), (8, 80, 25200))),
+    "determinant": Study(Precision.FP32, _determinants, ((256, 4), (65536, 4), (4096, 32))),
     "prefix_scan": Study(Precision.FP32, _running_sums, _MATRICES),
     "arg_reduction": Study(Precision.FP32, _largest, _MATRICES, ("top_by_rank", "top_by_sorting")),
     "top_by_rank": Study(Precision.FP32, _top, _SHORT_ROWS, ("top_by_sorting",)),

@@ -97,7 +97,8 @@ def _pool(node: gs.Node) -> bool:
     window = {int(size) for size in node.attrs.get("kernel_shape", [0])}
     strides = {int(stride) for stride in node.attrs.get("strides", [1])}
     pads = {int(pad) for pad in node.attrs.get("pads", [0])}
-    return (window, strides, pads) == ({1}, {1}, {0}) and _same_shape(node)
+    alone = len(node.outputs) == 1
+    return alone and (window, strides, pads) == ({1}, {1}, {0}) and _same_shape(node)
 
 
 _NO_OPS: dict[str, Callable[[gs.Node], bool]] = {

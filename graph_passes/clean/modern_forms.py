@@ -8,6 +8,7 @@ attributes and inputs whose defaults mean the old behaviour, which is checked ag
     Split (13, 18)                      attribute `split`  ->  input, or `num_outputs`
     Dropout (12)                        attribute `ratio`  ->  gone: inference never drops
     BatchNormalization (14)             outputs of the training form  ->  gone
+    RoiAlign (16)                       regions that half a pixel does not move  ->  said so
 
 Opset 20 is the first with Gelu; LayerNormalization (17) and HardSwish (14) are older. Recognition
 of those forms builds on this pass instead of inventing functions of its own. A graph in which there is
@@ -171,6 +172,8 @@ def _rewriter(
         return _split_sizes if old_opset < 18 <= new_opset else None
     if node.op == "Dropout":
         return _without_ratio if old_opset < 12 <= new_opset else None
+    if node.op == "RoiAlign":
+        return _whole_pixels if old_opset < 16 <= new_opset else None
     if node.op == "BatchNormalization":
         return _inference_outputs if old_opset < 14 <= new_opset else None
     return None
@@ -201,6 +204,11 @@ def _inference_outputs(editor: GraphEditor, node: gs.Node) -> None:
     """Keep the normalised output only: before opset 14 the others existed in training alone."""
     del editor
     node.outputs = [node.outputs[0]]
+
+
+def _whole_pixels(editor: GraphEditor, node: gs.Node) -> None:
+    del editor
+    node.attrs["coordinate_transformation_mode"] = "output_half_pixel"
 
 
 def _old_axis(node: gs.Node, dimensions: int) -> int:

@@ -7,6 +7,8 @@ an anchor that works on rows or reduces may have a prologue. A function without 
 element-wise graph.
 """
 
+from enum import Enum, auto
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
@@ -58,6 +60,28 @@ def is_elementwise(node: gs.Node | None) -> bool:
         and len(node.outputs) == 1
         and node.outputs[0].shape is not None
     )
+
+
+class Numbers(Enum):
+    """What a node computes in. Nodes are computed together with their like only."""
+
+    FP32 = auto()
+    """Or fewer bits, widened as they are read."""
+    FP64 = auto()
+    INTEGERS = auto()
+    """Of 64 bits."""
+
+
+def numbers_of(node: gs.Node) -> Numbers:
+    """Return what a node computes in; a Cast from or to fp64 is a part of what is computed in fp64."""
+    if any(_is_double(tensor) for tensor in (*node.inputs, *node.outputs)):
+        return Numbers.FP64
+    return Numbers.INTEGERS if computes_in_integers(node) else Numbers.FP32
+
+
+def _is_double(tensor: gs.Tensor) -> bool:
+    dtype = element_type(tensor)
+    return isinstance(dtype, np.dtype | type) and np.dtype(dtype) == np.float64
 
 
 def computes_in_integers(node: gs.Node | None) -> bool:

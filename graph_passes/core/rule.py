@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.core.editor import Attributes, GraphEditor
+from wpk.graph_passes.core.kinds import Numbers, numbers_of
 from wpk.graph_passes.core.query import live_nodes
 
 Match = TypeVar("Match")
@@ -29,6 +30,9 @@ class Rule(GraphPass, Generic[Match]):
 
     ops: ClassVar[tuple[str, ...]] = ()
     """The standard operators whose nodes the rule starts from; without any, it is every node."""
+
+    in_double: ClassVar[bool] = True
+    """Whether it looks at nodes of fp64; a rule that knows constants as fp32 has them does not."""
 
     @abc.abstractmethod
     def match(self, graph: gs.Graph, node: gs.Node) -> Match | Refusal | None:
@@ -49,6 +53,8 @@ class Rule(GraphPass, Generic[Match]):
         result = PassResult()
         editor = GraphEditor(graph)
         for node in live_nodes(graph, *self.ops) if self.ops else list(graph.nodes):
+            if not self.in_double and numbers_of(node) is Numbers.FP64:
+                continue
             found = self.match(graph, node)
             if isinstance(found, Refusal):
                 result.refusals.append(found)

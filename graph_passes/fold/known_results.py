@@ -58,8 +58,8 @@ class KnownResults(Rule[_Known]):
             known = _result(node, graph.opset)
         else:
             return None
-        if known is None or known.array.nbytes > _MOST_BYTES or known.array.dtype == np.float64:
-            return None  # no kernel copies numbers of 64 bits
+        if known is None or known.array.nbytes > _MOST_BYTES:
+            return None
         return known
 
     def rewrite(self, editor: GraphEditor, match: _Known) -> None:

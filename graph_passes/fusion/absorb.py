@@ -11,11 +11,14 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core.byte_products import restoration
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import (
+    MATRIX,
     VIEWS,
+    Numbers,
     computes_in_integers,
     is_elementwise,
     is_floating,
     is_widening,
+    numbers_of,
 )
 from wpk.graph_passes.core.query import is_graph_output, is_op, made_by, producer
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters, takes_restoration
@@ -81,7 +84,13 @@ def _chain_before(
 
 
 def _may_read(node: gs.Node, cast: gs.Node) -> bool:
-    """Whether a node may read through a cast: not integers, which it computes with, through one from floats."""
+    """Whether a node may read through a cast.
+
+    Not integers, which it computes with, through one from floats; nor through one from or to fp64 unless it
+    computes in that, and is no product, whose factors lie in memory as they are multiplied.
+    """
+    if Numbers.FP64 in (numbers_of(cast), numbers_of(node)):
+        return numbers_of(cast) is numbers_of(node) and not is_op(node, *MATRIX)
     return not (computes_in_integers(node) and is_floating(cast.inputs[0]))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.kinds import VIEWS, is_floating
+from wpk.graph_passes.core.kinds import VIEWS, Numbers, is_floating, numbers_of
 from wpk.graph_passes.core.query import dims, is_op, producer, rank, same_dims, why_any_shared
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
 
@@ -95,6 +95,8 @@ def _why_not(clusters: Clusters, found: _Attention) -> str | None:
     assert node is not None
     assert first is not None
     assert last is not None
+    if Numbers.FP64 in map(numbers_of, (node, first, last)):
+        return "attention in one kernel is computed in fp32"
     shared = why_any_shared(clusters.graph, (scores.output, softmax.output))
     if shared is not None:
         return shared

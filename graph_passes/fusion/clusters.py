@@ -16,10 +16,10 @@ from wpk.graph_passes.core.kinds import (
     MATRIX,
     MAX_INPUTS,
     VIEWS,
-    computes_in_integers,
     is_elementwise,
     is_floating,
     is_widening,
+    numbers_of,
 )
 from wpk.graph_passes.core.query import (
     Dims,
@@ -181,7 +181,7 @@ class Clusters:
     def _why_not_after(self, node: gs.Node, members: list[gs.Node], shape: Dims) -> str | None:
         if not same_dims(shape, dims(node.outputs[0])):
             return f"{node.op} makes {dims(node.outputs[0])} of the operator's {shape}"
-        if computes_in_integers(node) != computes_in_integers(members[0]):
+        if numbers_of(node) is not numbers_of(members[0]):
             return f"{node.op} computes with another kind of numbers"
         if count_operands([*members, node]) > MAX_INPUTS + 2:
             return f"the operator would read more than {MAX_INPUTS} tensors besides its own"
@@ -194,7 +194,7 @@ class Clusters:
             return f"'{output.name}' is a graph output"
         if any(id(reader) not in inside for reader in output.outputs):
             return f"'{output.name}' is also read by another operator"
-        if computes_in_integers(node) != computes_in_integers(cluster.nodes[0]):
+        if numbers_of(node) is not numbers_of(cluster.nodes[0]):
             return f"{node.op} computes with another kind of numbers"
         if not same_dims(shape, dims(output)):
             return f"{node.op} makes {dims(output)}, the operator works on {shape}"

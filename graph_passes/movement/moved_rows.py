@@ -57,7 +57,7 @@ class MovedRows(Rule[_Rows]):
         if output is None or source is None or _is_map(source):
             return None
         shape, target = dims(source), dims(output)
-        if not shape or not target:
+        if not shape or not target or len(shape) < 2:  # no rows
             return None
         width, *others = [*shape[::-1][:-1], *target[1:]]
         if not isinstance(width, int) or not all(isinstance(size, int) for size in others):

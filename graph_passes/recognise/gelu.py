@@ -40,6 +40,7 @@ class RecognizeGelu(ReplacementRule):
 
     name = "recognize-gelu"
     ops = ("Erf", "Tanh")
+    in_double = False
 
     def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
         """Look around an Erf or Tanh; one whose argument fits and whose rest does not stays."""

@@ -29,6 +29,7 @@ class RecognizeHardSwish(ReplacementRule):
 
     name = "recognize-hard-swish"
     ops = ("Clip", "HardSigmoid")
+    in_double = False
 
     def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
         """Look around a Clip from 0 or a HardSigmoid; HardSwish goes first."""

@@ -43,6 +43,7 @@ class RecognizeLayerNorm(Rule[_Normalisation]):
 
     name = "recognize-layer-norm"
     ops = ("Sqrt",)
+    in_double = False
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Normalisation | Refusal | None:
         """Look around a root of a mean of squares."""

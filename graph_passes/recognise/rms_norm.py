@@ -29,6 +29,7 @@ class RecognizeRmsNorm(Rule[MeanSquare]):
 
     name = "recognize-rms-norm"
     ops = ("Sqrt",)
+    in_double = False
 
     def match(self, graph: gs.Graph, node: gs.Node) -> MeanSquare | Refusal | None:
         """Look around a root of a mean of squares."""

@@ -51,7 +51,8 @@ extern "C"
         WPK_UINT16 = 10,
         WPK_UINT32 = 11,
         WPK_UINT64 = 12,
-        WPK_FP8_E4M3 = 14, /* ONNX's FLOAT8E4M3FN; 13 is none of this interface */
+        WPK_FP64 = 13,
+        WPK_FP8_E4M3 = 14, /* ONNX's FLOAT8E4M3FN */
         WPK_FP8_E5M2 = 15
     } wpk_type;
 

@@ -28,7 +28,8 @@ enum class ElementType : std::uint8_t
     uint16,
     uint32,
     uint64,
-    fp8_e4m3 = 14, // 13 is fp64, which is refused where it is read
+    fp64,
+    fp8_e4m3,
     fp8_e5m2
 };
 enum class Format : std::uint8_t

@@ -122,7 +122,7 @@ struct Port
 void print(const wpk_engine* engine, const Port& port)
 {
     static const char* const types[] = {"", "fp32", "fp16", "bf16", "int8", "uint8", "int32", "int64", "bool", "int16",
-        "uint16", "uint32", "uint64", "", "fp8_e4m3", "fp8_e5m2"};
+        "uint16", "uint32", "uint64", "fp64", "fp8_e4m3", "fp8_e5m2"};
     wpk_type type{};
     std::size_t rank = 0;
     check(wpk_element_type(engine, port.direction, port.number, &type));

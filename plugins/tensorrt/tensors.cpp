@@ -80,6 +80,7 @@ nvinfer1::DataType type_of(ElementType type) noexcept
     case ElementType::uint16:
     case ElementType::uint32:
     case ElementType::uint64:
+    case ElementType::fp64:
     case ElementType::fp8_e4m3:
     case ElementType::fp8_e5m2: // TensorRT has no such types, or no format of them, and no plugin is made of them
     case ElementType::fp32:

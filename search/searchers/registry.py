@@ -17,7 +17,7 @@ MakeSearcher = Callable[[SearchSpace, int], Searcher]
 """Begins a search of a space with a seed."""
 
 SEARCHERS: dict[str, MakeSearcher] = {
-    "auto": PpoSearch,  # as good as with genetic search in turn: docs/decisions/0048-what-searchers-begin-with.md
+    "auto": PpoSearch,  # as good as with genetic search in turn: docs/decisions/0049-what-searchers-begin-with.md
     "genetic": GeneticSearch,
     "ppo": PpoSearch,
     "evolution": EvolutionSearch,

@@ -173,6 +173,7 @@ def test_whole_engines_are_held_to_what_is_documented() -> None:
         Precision.TF32: (5e-3, 4e-2),
         Precision.FP16: (5e-3, 4e-2),
         Precision.BF16: (3e-2, 2e-1),
+        Precision.FP64: (1e-5 * 2.0**-29, 5e-5 * 2.0**-29),
     }
 
 

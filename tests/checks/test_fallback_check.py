@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from support.networks.fallback_models import lstm_model, text_model
+from support.networks.fallback_models import LEFT_ALONE, lstm_model, text_model
 
 import wpk
 from wpk.backends import open_device
@@ -28,7 +28,13 @@ TURNED = """g (float[3, 10] x) => (float[3, 10] y) <int64[10] lens = {3, 2, 1, 1
 def optimized(model: onnx.ModelProto, folder: Path, check: str) -> tuple[Path, PlanBundle]:
     path = folder / "m.onnx"
     onnx.save(model, path)
-    wpk.optimize(path, folder / "m.plan", target="h200", search="static", check=check)
+    wpk.optimize(
+        *(path, folder / "m.plan"),
+        target="h200",
+        search="static",
+        check=check,
+        skip_passes=LEFT_ALONE,
+    )
     return path, read_plan(folder / "m.plan")
 
 
@@ -49,7 +55,7 @@ def test_a_step_that_computes_something_else_is_found(tmp_path: Path) -> None:
     step = replace(step, operator=replace(step.operator, problem=problem))
     steps = (*bundle.plan.steps[:index], step, *bundle.plan.steps[index + 1 :])
     forged = replace(bundle, plan=replace(bundle.plan, steps=steps), models={problem.model: wrong})
-    lowered = lower_model(path, {}, Precision.FP32, fallback=True)
+    lowered = lower_model(path, {}, Precision.FP32, LEFT_ALONE, fallback=True)
     operators = (
         *lowered.program.operators[:index],
         step.operator,

@@ -130,11 +130,11 @@ def test_the_average_of_each_window(rank: int, count: int, ceil: int, padded: in
             np.testing.assert_allclose(y[(..., *window)], total / max(counted, 1), atol=1e-14)
 
 
-def test_a_largest_number_that_is_none_is_nowhere() -> None:
-    axes = (Along(3, 2, 1, 1, 0, 0),)
-    y, index = pooled("MaxPool", axes, np.array([[[1.0, 2.0, np.nan]]]), 2)
-    np.testing.assert_array_equal(y, [[[2.0, np.nan]]])
-    assert index.tolist() == [[[1, -1]]]
+def test_the_first_that_is_no_number_is_the_largest() -> None:
+    axes = (Along(4, 2, 1, 1, 0, 0),)
+    y, index = pooled("MaxPool", axes, np.array([[[1.0, 2.0, np.nan, np.nan]]]), 2)
+    np.testing.assert_array_equal(y, [[[2.0, np.nan, np.nan]]])
+    assert index.tolist() == [[[1, 2, 2]]]
 
 
 def test_without_attributes_windows_lie_side_by_side_and_strides_are_one() -> None:

@@ -133,12 +133,32 @@ def test_what_no_kernel_computes_errs_by_its_numbers_wherever_they_stand() -> No
     found = error_of("y = Range(s, e, d)", np.array(0.0), np.array(1.5), step)
     assert found is not None
     np.testing.assert_allclose(found, SAFETY * 0.1 + 8 * U * np.array([0.0, 1.0]), rtol=1e-5)
-    places = "y, i = MaxPool <kernel_shape = [2]> (x)"
-    x = Ball(np.array([[[1.0, 1.1]]]), np.full((1, 1, 2), 0.2))
+    found = error_of("y, i = Unique (x)", errs([1.0, 1.1], 0.2, 0.2), place=1)
+    assert found is not None
+    assert found.tolist() == [SAFETY, SAFETY]
+
+
+def test_the_place_of_the_largest_is_any_where_another_may_be_as_large() -> None:
+    places = "y, i = MaxPool <kernel_shape = [2], strides = [2]> (x)"
+    x = Ball(
+        np.array([[[1.0, 1.1, 3.0, 2.0, 5.0, 5.0]]]), np.array([[[0.2, 0.0, 0.4, 0.4, 0.0, 0.0]]])
+    )
     found = error_of(places, x, place=1)
     assert found is not None
-    assert found.tolist() == [[[SAFETY]]]
+    assert found.tolist() == [[[np.inf, 0.0, 0.0]]]
     assert error_of(places, [[[1.0, 1.0 + U]]], place=1) is None
+
+
+def test_what_is_unpooled_errs_where_it_is_written() -> None:
+    unpooled = "y = MaxUnpool <kernel_shape = [2], strides = [2]> (x, i)"
+    x = Ball(np.array([[[3.0, -2.0]]]), np.array([[[0.1, 0.2]]]))
+    found = error_of(unpooled, x, np.array([[[3, 0]]]))
+    assert found is not None
+    assert found.tolist() == [[[0.2, 0.0, 0.0, 0.1]]]
+    assert error_of(unpooled, x.value, np.array([[[3, 0]]])) is None
+    moved = error_of(unpooled, x.value, Ball(np.array([[[3, 0]]]), np.ones((1, 1, 2))))
+    assert moved is not None
+    assert np.isinf(moved).all()
 
 
 def test_running_sums_and_products_round_as_their_rows_are_long() -> None:

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from support.devices.stream_device import Streams
 from support.networks.control_flow_models import DRAWN, KEPT, MODELS, drawn
-from support.networks.fallback_models import text_model
+from support.networks.fallback_models import LEFT_ALONE, text_model
 
 import wpk
 from wpk.assembly import write_lock
@@ -167,7 +167,7 @@ def alike(text: str, tmp_path: Path, **options: Any) -> tuple[Path, PlanBundle]:
         target="h200",
         search="static",
         check="off",
-        skip_passes=KEPT,
+        skip_passes=(*KEPT, *LEFT_ALONE),
         **options,
     )
 
@@ -274,7 +274,7 @@ def test_the_lock_of_a_plan_holds_those_of_its_bodies(tmp_path: Path) -> None:
 )
 def test_what_stays_with_onnxruntime_says_why(text: str, why: str, tmp_path: Path) -> None:
     onnx.save(text_model(text), tmp_path / "m.onnx")
-    lowered = lower_model(tmp_path / "m.onnx", {}, Precision.FP32, fallback=True)
+    lowered = lower_model(tmp_path / "m.onnx", {}, Precision.FP32, LEFT_ALONE, fallback=True)
     notes = " ".join(operator.note for operator in lowered.program.operators)
     assert why in notes
     assert not lowered.bodies

@@ -9,7 +9,7 @@ import onnx
 import onnxruntime
 import pytest
 from support.devices.stream_device import Streams
-from support.networks.fallback_models import MODELS, text_model
+from support.networks.fallback_models import LEFT_ALONE, MODELS, text_model
 
 import wpk
 from wpk.engine import Engine, random_inputs
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("one_finalist")
 def written(name: str, folder: Path, **options: Any) -> tuple[Path, Path]:
     model, plan = folder / f"{name}.onnx", folder / f"{name}.plan"
     onnx.save(MODELS[name](), model)
-    wpk.optimize(model, plan, target="h200", search="static", **options)
+    wpk.optimize(model, plan, target="h200", search="static", skip_passes=LEFT_ALONE, **options)
     return model, plan
 
 
@@ -82,6 +82,14 @@ def test_neighbours_are_one_step_and_a_kernel_between_them_makes_two(tmp_path: P
         ("ReverseSequence",),
         ("ReverseSequence",),
     ]
+
+
+def test_boxes_are_selected_by_a_kernel_and_only_cut_by_onnxruntime(tmp_path: Path) -> None:
+    _, path = written("nms", tmp_path, check="off")
+    plan = read_plan(path).plan
+    words = [step.operator.problem.words() for step in plan.steps]
+    assert "select 3 of 8 boxes for 2 classes" in words
+    assert [step.operators for step in steps(plan)] == [("Compress",)]
 
 
 def test_without_fallback_the_model_is_refused_with_all_reasons(tmp_path: Path) -> None:
@@ -145,7 +153,13 @@ def test_what_onnxruntime_cannot_execute_on_these_inputs_is_said_in_words(tmp_pa
         { y = ReverseSequence<time_axis = 0, batch_axis = 1> (x, n) }"""
     model, path = tmp_path / "gather.onnx", tmp_path / "gather.plan"
     onnx.save(text_model(text), model)
-    wpk.optimize(model, path, target="h200", search="static", check="off")
+    wpk.optimize(
+        *(model, path),
+        target="h200",
+        search="static",
+        check="off",
+        skip_passes=LEFT_ALONE,
+    )
     x = np.arange(8, dtype=np.float32).reshape(4, 2)
     with wpk.load(path, device="cpu") as engine:
         with pytest.raises(LaunchError, match=r"cannot execute its part .* on these inputs"):

@@ -44,9 +44,9 @@ MODELS = {
     "between kernels": (
         (
             "(float[n, s, 4, 4] x) => (float[n, s] y, float[n, s, 4, 4] z) "
-            "{ r = Tanh(x) d = Det(r) y = Exp(d) z = Neg(r) }"
+            '{ r = Tanh(x) d = Einsum<equation = "nsij->ns">(r) y = Exp(d) z = Neg(r) }'
         ),
-        [("Det",)],
+        [("Einsum",)],
         [],
     ),
     "along the sequence": (

@@ -28,11 +28,13 @@ ACCUMULATION = 2.0**-18
 """Error of an fp32 sum, relative to the largest output: tensor cores cut the bits of aligned products
 that fall off (at most 2^-22 a step), and special functions differ by a few 2^-24."""
 
+NETWORKS = [*handwritten.TEXTS, *handwritten.DOUBLES]
+
 pytestmark = pytest.mark.gpu
 
 
 @pytest.mark.parametrize("precision", list(ASKED))
-@pytest.mark.parametrize("network", list(handwritten.TEXTS))
+@pytest.mark.parametrize("network", NETWORKS)
 def test_kernels_agree_with_the_emulator(
     cuda: Device,
     cases: Callable[..., list[Any]],
@@ -60,7 +62,7 @@ def test_kernels_agree_with_the_emulator(
 @pytest.mark.memcheck
 @pytest.mark.racecheck
 @pytest.mark.parametrize("precision", list(ASKED))
-@pytest.mark.parametrize("network", list(handwritten.TEXTS))
+@pytest.mark.parametrize("network", NETWORKS)
 def test_kernels_write_the_same_elements_every_time(
     cuda: Device,
     cases: Callable[..., list[Any]],
@@ -78,7 +80,7 @@ def test_kernels_write_the_same_elements_every_time(
 
 
 @pytest.mark.parametrize("precision", list(ASKED))
-@pytest.mark.parametrize("network", list(handwritten.TEXTS))
+@pytest.mark.parametrize("network", NETWORKS)
 def test_split_reductions_repeat_bit_for_bit(
     cuda: Device,
     cases: Callable[..., list[Any]],
@@ -123,7 +125,8 @@ def _error(actual: Any, expected: Any, dtype: DType) -> float:
         return float("inf")
     a, b = a[written], b[written]
     scale = float(np.abs(b[np.isfinite(b)]).max(initial=0.0)) + 2.0**-24
-    allowed = 2 * dtype.unit_roundoff * np.abs(b) + ACCUMULATION * scale
+    digits = 2.0**-29 if dtype is DType.FP64 else 1.0  # beyond those of fp32
+    allowed = 2 * dtype.unit_roundoff * np.abs(b) + ACCUMULATION * digits * scale
     same = a == b  # infinities
     return float(np.max(np.where(same, 0.0, np.abs(a - b) / allowed), initial=0.0))
 
@@ -147,6 +150,8 @@ def test_a_wrong_kernel_is_noticed() -> None:
         bad = good.copy()
         bad[index] = value
         assert _error(bad, good, DType.FP32) > 1.0
+    wide = np.random.default_rng(0).standard_normal(9)
+    assert _error(wide.astype(np.float32).astype(np.float64), wide, DType.FP64) > 1.0
 
 
 @pytest.mark.parametrize("precision", list(ASKED))

@@ -182,3 +182,8 @@ def test_carries_the_plain_ones(problem: Problem) -> None:
 def test_refuses_sizes_that_are_decided_when_the_engine_runs() -> None:
     free = replace(CONVOLUTION, n=Extent(2, "batch"))
     assert "batch is free" in (why_not(free) or "")
+
+
+def test_problems_of_fp64_are_refused_in_words() -> None:
+    wide = replace(MATMUL, a=replace(MATMUL.a, dtype=DType.FP64), precision=Precision.FP64)
+    assert why_not(wide) == "it has tensors of fp64: cuDNN is asked for 16 and 32 bits only"

@@ -237,7 +237,7 @@ def test_old_softmax_is_refused_where_no_pass_raised_it(tmp_path: Path) -> None:
 
 
 def test_the_table_names_onnx_nodes_and_their_operators(tmp_path: Path) -> None:
-    body = """(float[1,2,4,4] x, float[3,2,1,1] w, float[2,3,3] m) => (float[1,3,4,4] y, float[2] v) {
+    body = """(float[1,2,4,4] x, float[3,2,1,1] w, float[2,111,111] m) => (float[1,3,4,4] y, float[2] v) {
       [first] a = Bernoulli(x)
       [second] c = Conv(a, w)
       [third] y = Relu(c)

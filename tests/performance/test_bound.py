@@ -7,7 +7,7 @@ import pytest
 from subjects.problems import convolution, matmul
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import Acc, Operand, apply
+from wpk.expression import Acc, Expression, In, Operand, apply
 from wpk.extent import Extent
 from wpk.performance.bound import bound, fastest_unit
 from wpk.problems import (
@@ -342,3 +342,28 @@ def test_resizing_reads_what_it_samples_but_an_end(sizes: tuple[int, int, int, i
 def test_winograd_on_the_ordinary_cores_passes_no_bound_where_tf32_is_fast(name: str) -> None:
     target = find_target(name)
     assert fastest_unit(Precision.FP32, target)[1] >= 2.25 * target.peak_ordinary
+
+
+def _in_double(name: str) -> tuple[float, float]:
+    """The bounds of a product and of an exponential in fp64 on a target, both far above memory's."""
+    target, tail = find_target(name), Epilogue(In(DType.FP64, Acc()))
+    square = Tensor(DType.FP64, (0, 0, 4096, 1))
+    product_of = matmul(4096, 4096, 4096, precision=Precision.FP64)
+    product_of = replace(product_of, a=square, b=square, y=square, epilogue=tail)
+    x = Tensor(DType.FP64, (64, 1))
+    formula: Expression = Operand(0)
+    for _ in range(400):
+        formula = apply("Exp", formula)
+    element_wise = Elementwise(Extent(64), (64, 64), In(DType.FP64, formula), (x,), x)
+    return bound(product_of, target).seconds, bound(element_wise, target).seconds
+
+
+@pytest.mark.parametrize("name", ["t4", "rtx3090", "l4", "h200", "a100"])
+def test_fp64_has_a_rate_of_its_own(name: str) -> None:
+    target = find_target(name)
+    products, others = _in_double(name)
+    tensor = target.tensor_peak(Precision.FP64) or target.peak_double
+    assert products == pytest.approx(2 * 4096**3 / max(tensor, target.peak_double))
+    assert others == pytest.approx(400 * 8 * 64 * 64 / target.peak_double)
+    ratio = {"t4": 32, "rtx3090": 64, "l4": 64, "h200": 2, "a100": 2}[name]
+    assert target.peak_ordinary / target.peak_double == pytest.approx(ratio, rel=0.02)

@@ -19,7 +19,16 @@ from wpk.extent import MAX_SIZE, Extent
 from wpk.lowering.model import lower_model
 from wpk.plan.checks.problems import MAX_LEAVES, check_problem
 from wpk.plan.checks.work import MAX_OPERATIONS, check_work
-from wpk.problems import ClampedConvolution, Convolution, Epilogue, Pad, Problem, Reduction, Resize
+from wpk.problems import (
+    ClampedConvolution,
+    Convolution,
+    Epilogue,
+    Pad,
+    Problem,
+    Reduction,
+    Resize,
+    Tensor,
+)
 
 MODELS = {
     "convolution": (one_operator.FIRST, "w"),
@@ -176,6 +185,18 @@ def test_a_tensor_that_no_kernel_reads_is_refused(tensor: dict[str, Any], messag
 )
 def test_a_tensor_at_its_limits_is_taken(tensor: dict[str, Any]) -> None:
     check(_reduction(**tensor))
+
+
+def test_a_tensor_of_fp64_is_one_of_kinds_that_compute_in_it() -> None:
+    wide = Tensor(DType.FP64, (1, 1, 1, 1), alignment=8)
+    with pytest.raises(PlanError, match="operand 0: is fp64, which no kernel of this kind takes"):
+        check(changed("pooling", x=wide))
+    check(changed("reduction", inputs=(Tensor(DType.FP64, (40, 1), alignment=8),)))
+
+
+def test_a_product_of_fp64_is_one_in_its_epilogue_too() -> None:
+    with pytest.raises(PlanError, match="computed in fp32, behind a product of fp64"):
+        check(changed("product", precision=Precision.FP64))
 
 
 def _sum_of(leaves: int) -> Any:

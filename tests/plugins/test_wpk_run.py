@@ -247,7 +247,7 @@ def test_refuses_a_plan_whose_parts_are_wrong(
     ("name", "reason"),
     [
         ("between", "calls ONNX Runtime"),
-        ("double", "that only ONNX Runtime"),
+        ("double", "calls ONNX Runtime"),
         ("collect", "calls engines of bodies"),
     ],
 )

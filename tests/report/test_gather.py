@@ -85,7 +85,9 @@ def test_precision_is_read_from_the_machine_code(bundle: PlanBundle, facts: Repo
 
 def test_says_which_of_the_ordinary_are_depthwise() -> None:
     names = tuple(f"conv_{number}" for number in range(8))
-    facts = PrecisionFacts("fp16", {"fp16": 9}, {"hmma.f16": 4}, ("fc",), names, 5, ("gemm",), 0, 0)
+    facts = PrecisionFacts(
+        "fp16", {"fp16": 9}, {"hmma.f16": 4}, ("fc",), names, 5, ("gemm",), 0, 0, 0
+    )
     assert precision_sentences(facts)[1:] == [
         (
             "1 of 10 convolutions and matrix products run on the tensor cores (hmma.f16); the "
@@ -100,9 +102,9 @@ def test_says_which_of_the_ordinary_are_depthwise() -> None:
 
 
 def test_says_how_strict_fp32_is_computed_on_tensor_cores() -> None:
-    facts = PrecisionFacts("fp32", {"fp32": 3}, {"hmma.tf32": 24}, ("conv",), (), 0, (), 0, 0)
+    facts = PrecisionFacts("fp32", {"fp32": 3}, {"hmma.tf32": 24}, ("conv",), (), 0, (), 0, 0, 0)
     assert precision_sentences(facts)[-1].startswith("There each product of fp32 is three of tf32")
-    single = PrecisionFacts("tf32", {"fp32": 3}, {"hmma.tf32": 8}, ("conv",), (), 0, (), 0, 0)
+    single = PrecisionFacts("tf32", {"fp32": 3}, {"hmma.tf32": 8}, ("conv",), (), 0, (), 0, 0, 0)
     assert not any("three" in sentence for sentence in precision_sentences(single))
 
 

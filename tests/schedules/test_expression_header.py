@@ -38,12 +38,19 @@ _OF_INTEGERS = (
 
 def _all_operations() -> KernelSource:
     in_floats = [Apply(n, _LEAVES[: OPERATIONS[n].arity]) for n in _OF_FLOATS]
-    rounded = [Round(dtype, Acc()) for dtype in DType if dtype.is_computed]
+    rounded = [Round(dtype, Acc()) for dtype in DType if dtype is not DType.FP64]
     in_integers = [
         In(dtype, Round(DType.INT8, Apply(n, _LEAVES[: OPERATIONS[n].arity])))
         for n in _OF_INTEGERS
         for dtype in (DType.INT64, DType.UINT64)
     ]
+    in_doubles = [
+        In(DType.FP64, each)
+        for each in (*in_floats, *(Round(dtype, Operand(0)) for dtype in DType))
+    ]
+    doubles = "\n".join(
+        f"  d[{i}] = {cpp_type(e)}::evaluate(d[0], numbers);" for i, e in enumerate(in_doubles)
+    )
     lines = "\n".join(
         f"  y[{i}] = {cpp_type(e)}::evaluate(x[0], operands);"
         for i, e in enumerate([*in_floats, *rounded])
@@ -54,9 +61,10 @@ def _all_operations() -> KernelSource:
     )
     text = (
         "#include <wpk/kernels/expression.cuh>\n"
-        "WPK_KERNEL(32) wpk_all(const float* x, float* y, wpk::int64* z) {\n"
+        "WPK_KERNEL(32) wpk_all(const float* x, float* y, wpk::int64* z, double* d) {\n"
         f"  const float operands[1] = {{x[1]}};\n{lines}\n"
-        f"  const wpk::int64 integers[1] = {{z[0]}};\n{whole}\n}}\nWPK_EXPORT(wpk_all)\n"
+        f"  const wpk::int64 integers[1] = {{z[0]}};\n{whole}\n"
+        f"  const double numbers[1] = {{d[1]}};\n{doubles}\n}}\nWPK_EXPORT(wpk_all)\n"
     )
     return KernelSource("wpk_all", text)
 

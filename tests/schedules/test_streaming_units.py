@@ -19,6 +19,7 @@ from wpk.performance.estimate import estimate
 from wpk.performance.pul import pul
 from wpk.problems import (
     Advance,
+    Determinant,
     Elementwise,
     Epilogue,
     Gather,
@@ -31,6 +32,8 @@ from wpk.problems import (
     PrefixScan,
     Reduction,
     Resize,
+    RoiAlign,
+    RoiMode,
     RowPlacing,
     ScanKind,
     Tensor,
@@ -64,6 +67,11 @@ PROBLEMS: dict[str, Any] = {
         *(PoolKind.AVERAGE, BATCH, 64, 28, 28, 14, 14, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
         *(False, image(HALF, 64, 28, 28), image(HALF, 64, 14, 14), BIAS),
     ),
+    "roi_align": RoiAlign(
+        *(RoiMode.AVERAGE, True, 1, 0.25, Extent(100, "n"), 2, 64, 50, 68, 7, 7),
+        *(image(HALF, 64, 50, 68), Tensor(SINGLE, (4, 1))),
+        *(Tensor(DType.INT64, (1,), alignment=8), image(HALF, 64, 7, 7), BIAS),
+    ),
     "reduction": Reduction(
         *(ReduceKind.MEAN, BATCH, (8, 512), (7, 7), Operand(0)),
         *((Tensor(HALF, (49 * 512, 1, 7 * 512, 512)),), Tensor(HALF, (512, 1)), Epilogue()),
@@ -95,9 +103,17 @@ PROBLEMS: dict[str, Any] = {
         *(Tensor(HALF, (12 * 16 * 64, 16 * 64, 64, 1)),),
         *(Tensor(HALF, (12 * 512 * 64, 512 * 64, 64, 1)),),
     ),
+    "latest_write": IndexedWrite(
+        *(WriteKind.NONE, BATCH, (8, 64), (3136,), 784, 1, False, Advance.NONE),
+        *(Tensor(HALF, (0, 0, 0, 0)), Tensor(DType.INT64, (64 * 784, 784, 1, 1, 0), alignment=8)),
+        *(Tensor(HALF, (64 * 784, 784, 1, 1)), Tensor(HALF, (64 * 3136, 3136, 1, 1))),
+    ),
     "placed_rows": PlacedRows(
         *(RowPlacing.FIRST, BATCH, Extent(128, "s"), 768),
         *(Tensor(HALF, (768, 1)), Tensor(HALF, (768, 1))),
+    ),
+    "determinant": Determinant(
+        *(BATCH, (8, 128), 4, Tensor(SINGLE, (128 * 16, 16, 4, 1)), Tensor(SINGLE, (128, 1))),
     ),
     "prefix_scan": PrefixScan(
         *(ScanKind.SUM, False, False, BATCH, (8, 16), 512, Tensor(HALF, (8192, 512, 1))),

@@ -136,6 +136,17 @@ def test_the_ordinary_peak_agrees_with_cores_and_clock(target: Target) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=NAMES)
+def test_the_peak_of_fp64_agrees_with_units_and_clock(target: Target) -> None:
+    # fp64 units an SM, from the whitepapers: 2 in Turing, GeForce, A10, Ada; 32 in GP100, GV100 and GA100,
+    # 64 in GH100 and GB100. Orin's and Thor's are not published.
+    units = {(7, 5): 2, (8, 6): 2, (8, 9): 2, (12, 0): 2, (9, 0): 64, (10, 0): 64, (11, 0): 64}
+    each = 64 if target.name == "orin" else units.get(target.capability, 32)
+    assert target.peak_double == pytest.approx(2 * each * target.sm_count * target.clock, rel=0.08)
+    tensor = target.tensor_peak(Precision.FP64)
+    assert tensor is None or target.peak_double <= tensor <= 2.1 * target.peak_double
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=NAMES)
 def test_tensor_peaks_agree_with_units_and_clock(target: Target) -> None:
     # Operations of an SM's tensor cores in a cycle, fp16 with fp32 accumulation, from the whitepapers:
     # Volta 1024; Turing 1024, halved in GeForce; Ampere 8.0 and Orin 2048, 8.6 1024, halved in GeForce;

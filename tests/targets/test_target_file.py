@@ -83,6 +83,7 @@ def test_a_file_is_named_by_its_suffix(tmp_path: Path) -> None:
         ({"base": "h200", "sm_count": 1.5}, "'sm_count' must be a whole number"),
         ({"base": "h200", "sm_count": 0}, "'sm_count' is 0"),
         ('{"base": "h200", "peak_ordinary": NaN}', "'peak_ordinary' is nan"),
+        ('{"base": "h200", "peak_double": 0}', "'peak_double' is 0; plausible is 1e"),
         ('{"base": "h200", "clock": Infinity}', "'clock' is inf"),
         ({"base": "h200", "clock": 10**400}, "'clock' is 1000"),
         ({"base": "h200", "global_bandwidth": 1e30}, "'global_bandwidth' is 1e+30"),

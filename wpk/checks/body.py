@@ -9,8 +9,9 @@ from types import EllipsisType
 import numpy as np
 import onnx
 
-from wpk.checks.bounded import Ball, Call, Floats, rounding
+from wpk.checks.bounded import DOUBLE, KERNELS, Arithmetic, Ball, Call, Floats, rounding
 from wpk.checks.by_sample import for_parts, in_parts, samples
+from wpk.checks.doubles import computes_in_double, double_names
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
 from wpk.dtypes import DType, from_numpy
@@ -75,8 +76,18 @@ class NodeBody:
         wide = {name: Ball(widened(array)) for name, array in fixed.items()}
         count = samples(self._nodes, free, fixed)
         nodes = self._nodes if count == 1 else for_parts(self._nodes, fixed)
-        evaluators = [NodeEvaluator(each, self._opsets, narrows=True) for each in nodes]
-        roundoffs = _multiply_roundoffs(nodes, given, multiply_roundoff)
+        doubles = double_names(nodes, {n: a.dtype for n, a in given.items() if a is not None})
+        in_double = [computes_in_double(each, doubles) for each in nodes]
+        evaluators = [
+            NodeEvaluator(each, self._opsets, narrows=True, in_double=double)
+            for each, double in zip(nodes, in_double, strict=True)
+        ]
+        roundoffs = [
+            (DOUBLE.roundoff, DOUBLE) if double else (roundoff, KERNELS)
+            for double, roundoff in zip(
+                in_double, _multiply_roundoffs(nodes, given, multiply_roundoff), strict=True
+            )
+        ]
 
         def evaluate(part: slice | EllipsisType) -> list[Array]:
             own = {name: Ball(widened(array[part])) for name, array in free.items()}
@@ -90,15 +101,15 @@ class NodeBody:
         self,
         evaluators: Sequence[NodeEvaluator],
         known: dict[str, Ball],
-        roundoffs: Sequence[float],
+        roundoffs: Sequence[tuple[float, Arithmetic]],
     ) -> list[Ball]:
-        for evaluate, multiply_roundoff in zip(evaluators, roundoffs, strict=True):
+        for evaluate, (multiply_roundoff, arithmetic) in zip(evaluators, roundoffs, strict=True):
             node = evaluate.node
             inputs = [known.get(name) if name else None for name in node.input]
             outputs = evaluate([None if each is None else each.value for each in inputs])
             names = [each for each in node.output if each]
             for place, (name, output) in enumerate(zip(names, outputs, strict=False)):
-                call = Call(evaluate, inputs, outputs, multiply_roundoff, place=place)
+                call = Call(evaluate, inputs, outputs, multiply_roundoff, arithmetic, place)
                 known[name] = Ball(output, bound_error(call))
         return [known[name] for name in self._outputs if name]
 

@@ -37,7 +37,10 @@ class Arithmetic:
 
 
 KERNELS = Arithmetic(U, 2.0**-149, narrows=True)
-"""fp32, as every kernel computes."""
+"""fp32, as kernels compute all that has no fp64."""
+
+DOUBLE = Arithmetic(2.0 * DType.FP64.unit_roundoff, 2.0**-1074, narrows=True)
+"""fp64, as kernels compute what has it: the reference rounds as often, and stands for itself too."""
 
 FLOAT64 = Arithmetic(2.0**-53, 2.0**-1074, narrows=False)
 """The arithmetic of the reference: nothing is narrower than float64."""
@@ -195,7 +198,7 @@ def rounding(value: Array, dtype: DType) -> Floats:
 
 # Half the distance between the smallest numbers: what rounding near zero can cost.
 _SUBNORMAL = {
-    DType.FP64: 0.0,
+    DType.FP64: 2.0**-1074,
     DType.FP32: 2.0**-150,
     DType.FP16: 2.0**-25,
     DType.BF16: 2.0**-134,

@@ -8,6 +8,7 @@ import numpy as np
 from wpk.checks.bounded import Call, Floats
 from wpk.checks.centred import EPSILON, row_axes, to_channels
 from wpk.checks.float64_nodes import Array
+from wpk.checks.reference_pooling import undecided_places
 from wpk.checks.reference_resize import resampling
 from wpk.checks.reference_softmax import softmax_axes
 from wpk.dtypes import is_float
@@ -76,12 +77,23 @@ def _averaged(call: Call, terms: int) -> Floats:
 
 
 def largest(call: Call) -> Floats | None:
-    """Max and min move by at most the largest error among their candidates."""
+    """Max and min move by at most the largest error among their candidates; where these are may be undecided."""
     if not call.errs(0):
         return None
+    if call.place == 1:
+        return _place_of_largest(call)
     sign = -1 if call.node.op_type == "ReduceMin" else 1
     error: Floats = sign * call.again({0: sign * call.error(0)})
     return np.maximum(error, 0.0)  # a window in the padding has the lowest number
+
+
+def _place_of_largest(call: Call) -> Floats:
+    names = ("auto_pad", "ceil_mode", "dilations", "pads", "strides")
+    given = {name: _text(call.attribute(name, None)) for name in names}
+    given |= {"auto_pad": given["auto_pad"] or "NOTSET", "ceil_mode": given["ceil_mode"] or 0}
+    taps = call.attribute("kernel_shape", ())
+    x = np.asarray(call.x, np.float64)
+    return np.where(undecided_places(x, call.error(0), taps, **given), np.inf, 0.0)
 
 
 def squares(call: Call) -> Floats:

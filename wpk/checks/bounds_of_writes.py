@@ -1,4 +1,4 @@
-"""Error bounds of what is written by index: ScatterElements, ScatterND, TensorScatter and OneHot.
+"""Error bounds of what is written by index: ScatterElements, ScatterND, TensorScatter, MaxUnpool and OneHot.
 
     none        the error of what an element keeps, or of the last update
     add         4 u sqrt(updates) of the sum of magnitudes, and the sum of the incoming errors
@@ -23,6 +23,8 @@ def written(call: Call) -> Floats | None:
         return _cache(call)
     if call.errs(1):
         return np.full(call.y.shape, np.inf)
+    if call.node.op_type == "MaxUnpool":
+        return call.again({0: call.error(0)}) if call.errs(0) else None
     if not is_float(call.y.dtype):
         return None
     kind = call.attribute("reduction", b"none").decode()

@@ -18,6 +18,7 @@ from onnx import TensorProto
 
 from wpk.checks.bounded import Floats, float_type
 from wpk.checks.centred import size_before_the_difference
+from wpk.checks.doubles import double_names
 from wpk.checks.evaluation import Evaluation
 from wpk.checks.float64_nodes import Array, widened
 from wpk.dtypes import DType, Precision, is_float
@@ -31,10 +32,10 @@ _WINDOWS = ("BlackmanWindow", "HammingWindow", "HannWindow")
 _AROUND_ONE = {*names(lambda row: Roundoff.ONE in row.roundoff), *_WINDOWS}
 _EXACT = names(lambda row: row.roundoff is Roundoff.NONE)
 _SHAPES = of_kind(OperatorKind.SHAPE)
-_FP32 = DType.FP32.unit_roundoff
+_FP32, _FP64 = DType.FP32.unit_roundoff, DType.FP64.unit_roundoff
 _SMALLEST = {DType.FP16: 2.0**-24, DType.BF16: 2.0**-133}
 _IN_A_ROW = 2.0
-"""Roundings of fp32 that one node may make, one after the other; 16 bits are rounded to once."""
+"""Roundings of fp32 or fp64 that one node may make, one after the other; 16 bits are rounded to once."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class DisturbedModel:
         self._given = {**graph.constants, **inputs}
         self._nodes = Evaluation(graph.opset, None)
         self._types = _types(graph, self._given)
+        given = {name: array.dtype for name, array in self._given.items()}
+        self._doubles = double_names([each.proto for each in graph.nodes], given)
         self._kept = parameters(graph)
         last = {name: i for i, node in enumerate(graph.nodes) for name in _names(node.proto)}
         self._over: dict[int, list[str]] = {}
@@ -101,7 +104,9 @@ class DisturbedModel:
         # What no kernel computes rounds inside, nobody knows where: as if its inputs were rounded.
         if draw is not None and (node.op_type in _SUMS or node.op_type not in OPERATORS):
             given = [
-                array if array is None or name in self._kept else draw.factor(array)
+                array
+                if array is None or name in self._kept
+                else draw.factor(array, self._type_of(name))
                 for name, array in zip(names, given, strict=True)
             ]
         made = [each for each in node.output if each]
@@ -109,14 +114,14 @@ class DisturbedModel:
         if draw is not None:
             size = size_before_the_difference(node, given)
             if size is not None:
-                values[made[0]] = draw.difference(values[made[0]], size)
+                values[made[0]] = draw.difference(values[made[0]], size, self._type_of(made[0]))
             for name in values.keys() - self._kept:
                 values[name] = draw.result(values[name], node.op_type, self._type_of(name))
         return values
 
     def _type_of(self, name: str) -> DType:
-        """Return the type of what is in a tensor; nothing is held to more than fp32."""
-        return self._types.get(name, DType.FP32)
+        """Return the type of what is in a tensor; nothing is held to more than fp32, but what is fp64."""
+        return DType.FP64 if name in self._doubles else self._types.get(name, DType.FP32)
 
 
 class _Draw:
@@ -132,16 +137,21 @@ class _Draw:
 
     def stored(self, value: Array, dtype: DType) -> Array:
         """Return an input or a constant as an engine keeps it; fp32 is not rounded again."""
-        if max(self._stored, dtype.unit_roundoff) <= _FP32:
+        if dtype is DType.FP64 or max(self._stored, dtype.unit_roundoff) <= _FP32:
             return value
         return self._moved(value, self._stored, self._smallest, self._type)
 
-    def factor(self, value: Array) -> Array:
+    def factor(self, value: Array, dtype: DType) -> Array:
         """Disturb a factor of products, or a term of a sum."""
+        if dtype is DType.FP64:
+            return self._moved(value, self._in_a_row(_FP64), 0.0, dtype)
         return self._moved(value, self._in_a_row(self._factor), 0.0, self._type)
 
     def result(self, value: Array, op: str, dtype: DType) -> Array:
         """Disturb what a node gave."""
+        if dtype is DType.FP64:
+            own = 0.0 if op in _EXACT else self._in_a_row(_FP64)
+            return self._moved(value, own, own if op in _AROUND_ONE else 0.0, dtype)
         size = max(self._in_a_row(self._stored), dtype.unit_roundoff)
         floor = size if op in _AROUND_ONE else 0.0
         if op in _EXACT and size <= _IN_A_ROW * _FP32:
@@ -150,11 +160,12 @@ class _Draw:
         kept = max(self._type, dtype, key=lambda each: each.unit_roundoff)
         return self._moved(value, size, max(floor, smallest), kept)
 
-    def difference(self, value: Array, size: Floats) -> Array:
-        """Disturb a result that is the difference of numbers of a given size, rounded to fp32 at least."""
+    def difference(self, value: Array, size: Floats, dtype: DType) -> Array:
+        """Disturb a result that is the difference of numbers of a given size, rounded to fp32 or fp64."""
+        unit = _FP64 if dtype is DType.FP64 else _FP32
         drawn = self._rng.uniform(-self._strength, self._strength, value.shape)
         with np.errstate(all="ignore"):
-            moved = np.add(value, drawn * (_IN_A_ROW * _FP32 * size))
+            moved = np.add(value, drawn * (_IN_A_ROW * unit * size))
         return np.where(np.isfinite(moved), moved, value)
 
     def _in_a_row(self, roundoff: float) -> float:

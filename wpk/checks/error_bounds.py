@@ -2,7 +2,8 @@
 
 Each tensor of an operator's body carries its float64 value and a bound on the kernel's error. The
 rules follow from the arithmetic that every kernel uses: products round their operands to u_mul,
-sums and everything element-wise are fp32 (u = 2^-24; other arithmetic has another u), values round to
+sums and everything element-wise are fp32 (u = 2^-24), or fp64 where a node has that (u = 2^-52: the
+reference is fp64, too, and each of the two is off by as much; other arithmetic has another u), values round to
 their type in memory (Higham, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 3.5).
 What is not floating point is exact but where errors let a tie go either way
 (`wpk.checks.undecided`).
@@ -19,6 +20,8 @@ What is not floating point is exact but where errors let a tie go either way
     scatter       what goes into an element, as a sum, a product or a choice: `wpk.checks.bounds_of_writes`
     layer norm    first-order propagation through mean and variance
     resampling    what coordinates choose that are a few u off
+    regions       of images: `wpk.checks.bounds_of_regions`
+    determinants  `wpk.checks.bounds_of_determinants`
     rounding      u_type |y| + half the smallest subnormal
     recurrences   four times what roundings drawn at every step move the states by
 
@@ -33,7 +36,9 @@ import numpy as np
 
 from wpk.checks import bounds_of_sums as sums
 from wpk.checks.bounded import Call, Floats
+from wpk.checks.bounds_of_determinants import determinant
 from wpk.checks.bounds_of_recurrences import recurrence
+from wpk.checks.bounds_of_regions import regions
 from wpk.checks.bounds_of_writes import written
 from wpk.checks.float64_nodes import Array
 from wpk.checks.undecided import RULES as UNDECIDED
@@ -54,7 +59,7 @@ def bound_error(call: Call) -> Floats | None:
     return error if error is not None and bool(np.any(error)) else None
 
 
-_KNOWN = ("Split", "Dropout", "TopK", "LSTM", "GRU", "RNN", "DynamicQuantizeLinear")
+_KNOWN = ("Split", "Dropout", "TopK", "MaxPool", "LSTM", "GRU", "RNN", "DynamicQuantizeLinear")
 """Operators whose rules know all of their outputs."""
 
 
@@ -172,6 +177,8 @@ _NAMED: dict[ErrorRule, Rule] = {
     ErrorRule.RUNNING_PRODUCT: sums.running_product,
     ErrorRule.LOG_SUM: sums.log_sum,
     ErrorRule.RESAMPLED: sums.resize,
+    ErrorRule.REGIONS: regions,
+    ErrorRule.DETERMINANT: determinant,
     ErrorRule.SOFTMAX: sums.softmax,
     ErrorRule.LOG_SOFTMAX: sums.log_softmax,
     ErrorRule.NORMALISED: sums.normalised,

@@ -42,12 +42,17 @@ class NodeEvaluator:
 
     Attributes:
         node: The node as it is evaluated.
-        cast_type: The 16-bit type that it casts to, if it does.
+        cast_type: The narrower type that it casts to, if it does.
         opset: Version of ONNX's own domain.
     """
 
     def __init__(
-        self, node: onnx.NodeProto, opsets: Mapping[str, int], *, narrows: bool = False
+        self,
+        node: onnx.NodeProto,
+        opsets: Mapping[str, int],
+        *,
+        narrows: bool = False,
+        in_double: bool = False,
     ) -> None:
         """Prepare.
 
@@ -55,9 +60,10 @@ class NodeEvaluator:
             node: A node of ONNX's own domain.
             opsets: Versions of the domains.
             narrows: Whether a cast rounds to the 16-bit type that it names, as kernels do.
+            in_double: Whether it is computed in fp64, from which a cast to fp32 rounds as well.
         """
         self.node = _widened_node(node)
-        self.cast_type = cast_type(node)
+        self.cast_type = cast_type(node, in_double=in_double)
         self._narrows = narrows
         self._names = read_names(node)
         self.inputs = [name for name in self._names if name]
@@ -96,12 +102,14 @@ def _widen_attributes(evaluator: ReferenceEvaluator, node: onnx.NodeProto) -> No
             setattr(operator, attribute.name, float(attribute.f))
 
 
-def cast_type(node: onnx.NodeProto) -> DType | None:
-    """Return the 16-bit type that a Cast rounds to; None for anything else."""
+def cast_type(node: onnx.NodeProto, *, in_double: bool = False) -> DType | None:
+    """Return the 16-bit type that a Cast rounds to, or fp32 in fp64; None for anything else."""
     if node.op_type != "Cast":
         return None
-    target = next(a.i for a in node.attribute if a.name == "to")
-    return {TensorProto.FLOAT16: DType.FP16, TensorProto.BFLOAT16: DType.BF16}.get(target)
+    types = {TensorProto.FLOAT16: DType.FP16, TensorProto.BFLOAT16: DType.BF16}
+    if in_double:
+        types[TensorProto.FLOAT] = DType.FP32
+    return types.get(next(a.i for a in node.attribute if a.name == "to"))
 
 
 def _graph_of(node: onnx.NodeProto) -> onnx.GraphProto:

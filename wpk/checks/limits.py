@@ -32,6 +32,8 @@ LIMITS: dict[Precision, ErrorLimit] = {
     Precision.FP16: ErrorLimit(5e-3, 4e-2),
     # The same with 8 bits: 4e-3 each.
     Precision.BF16: ErrorLimit(3e-2, 2e-1),
+    # As many roundings as in fp32, of 1.1e-16 each: outputs of fp64 that nothing narrower leads to.
+    Precision.FP64: ErrorLimit(1e-5 * 2.0**-29, 5e-5 * 2.0**-29),
 }
 """What whole models may differ by. Operators alone are held to bounds derived for each element
 (`wpk.checks.error_bounds`); these limits catch what only shows when they are put together."""

@@ -49,6 +49,7 @@ def check_outputs(
     rounded: Mapping[str, OutputDistance] | None = None,
     *,
     unmoved: Collection[str] = (),
+    doubles: Collection[str] = (),
     tolerance: Tolerance | None = None,
     closer: CloserLook | None = None,
 ) -> Check:
@@ -63,6 +64,7 @@ def check_outputs(
         rounded: By how much each output differs where only the values in memory are rounded; None
             where that is not known.
         unmoved: Outputs that are the same for all inputs tried.
+        doubles: Outputs that are computed in fp64 throughout, whatever the precision.
         tolerance: Decides instead of the limits.
         closer: Asked where the limits are too narrow, or too wide to say anything.
     """
@@ -70,10 +72,9 @@ def check_outputs(
         actual = run(inputs)
     except LaunchError as failure:
         return Check(name, Outcome.FAILED, failure.what)
+    held = {each: Precision.FP64 if each in doubles else precision for each in expected}
     try:
-        return _judged(
-            actual, expected, inputs, precision, name, rounded, unmoved, tolerance, closer
-        )
+        return _judged(actual, expected, inputs, held, name, rounded, unmoved, tolerance, closer)
     except EvaluationError as error:  # of the closer look
         return Check(name, Outcome.INCONCLUSIVE, error.what)
 
@@ -82,7 +83,7 @@ def _judged(
     actual: Mapping[str, Array],
     expected: Mapping[str, Array],
     inputs: Mapping[str, Array],
-    precision: Precision,
+    held: Mapping[str, Precision],
     name: str,
     rounded: Mapping[str, OutputDistance] | None,
     unmoved: Collection[str],
@@ -92,7 +93,7 @@ def _judged(
     """Compare all outputs; see `check_outputs`."""
     outcomes, blank, words = [], [], []
     for output, right in expected.items():
-        judge = _Judge(output, precision, (rounded or {}).get(output), tolerance, closer)
+        judge = _Judge(output, held[output], (rounded or {}).get(output), tolerance, closer)
         outcome, detail = judge(actual.get(output), right)
         nothing = _blank(right, unmoved=output in unmoved)
         outcomes.append(outcome)

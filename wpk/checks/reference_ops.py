@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
+from wpk.checks.reference_box_selection import NonMaxSuppression
 from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
 from wpk.checks.reference_grid_sample import AffineGrid, GridSample
@@ -26,6 +27,7 @@ from wpk.checks.reference_quantisation import (
 )
 from wpk.checks.reference_recurrent import GRU, LSTM, RNN
 from wpk.checks.reference_resize import Resize
+from wpk.checks.reference_roi_align import RoiAlign
 from wpk.checks.reference_softmax import LogSoftmax, Softmax
 
 
@@ -102,11 +104,13 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     Loop,
     LpNormalization,
     MaxPool,
+    NonMaxSuppression,
     OneHot,
     Pad,
     QuantizeLinear,
     RNN,
     Resize,
+    RoiAlign,
     Scan,
     ScatterElements,
     ScatterND,

@@ -34,15 +34,33 @@ class MaxPool(OpRun):
 
 
 def _places(x: Any, axes: Sequence[WindowAxis], y: Any, storage_order: int) -> Any:
-    """The flat index of each maximum, the first one of equals; -1 where a window has none."""
+    """The flat index of each maximum, the first one of equals, or of NaN; -1 where a window has none."""
     space = x.shape[2:]
     flat = np.arange(np.prod(space)).reshape(space, order="F" if storage_order else "C")
     planes = np.arange(np.prod(x.shape[:2])).reshape(*x.shape[:2], *(1,) * len(space))
     found: Any = np.full(y.shape, -1, np.int64)
     for read, written in _taps(axes):
-        out, here = found[(..., *written)], x[(..., *read)] == y[(..., *written)]
+        out, tap, largest = found[(..., *written)], x[(..., *read)], y[(..., *written)]
+        here = (tap == largest) | (np.isnan(tap) & np.isnan(largest))
         np.copyto(out, flat[read] + planes * flat.size, where=here & (out < 0))
     return found
+
+
+def undecided_places(x: Any, error: Any, kernel_shape: Any, **attributes: Any) -> Any:
+    """Whether errors let another element of a window be its largest: any may be that reaches what all must."""
+    axes = window_axes(x.shape[2:], kernel_shape, **attributes)
+    shape = (*x.shape[:2], *(axis.count for axis in axes))
+    least: Any = np.full(shape, -np.inf)
+    for read, written in _taps(axes):
+        out = least[(..., *written)]
+        np.fmax(out, (x - error)[(..., *read)], out=out)
+    reaching: Any = np.zeros(shape, int)
+    wrong: Any = np.zeros(shape, bool)
+    for read, written in _taps(axes):
+        here = (x + error)[(..., *read)] >= least[(..., *written)]
+        reaching[(..., *written)] += here
+        wrong[(..., *written)] |= here & (error[(..., *read)] > 0)
+    return (reaching > 1) & wrong
 
 
 class GlobalMaxPool(OpRun):

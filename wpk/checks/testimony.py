@@ -8,6 +8,7 @@ from typing import Protocol
 
 from wpk.checks.closer_look import CloserLook
 from wpk.checks.disturbed import DisturbedModel
+from wpk.checks.doubles import exact_to_double
 from wpk.checks.evaluation import EvaluationError
 from wpk.checks.float64_nodes import Array
 from wpk.checks.scope import SampleRound
@@ -101,6 +102,12 @@ class Testimony:
             return moved_with_other_weights(self._model, drawn, same)
         except EvaluationError:
             return same
+
+    @cached_property
+    def doubles(self) -> frozenset[str]:
+        """Names of the tensors of fp64 that nothing narrower leads to."""
+        given = {**self._model.constants, **self._round.samples[0].arrays}
+        return exact_to_double(self._model, {name: array.dtype for name, array in given.items()})
 
     def _further(self) -> Iterator[Arrays]:
         for seed in range(len(self._asked), INPUTS):

@@ -19,6 +19,7 @@ be either.
     Linear
     TopK, ArgMax        anything for the index of an element that a neighbour in the order is as close to as
                         their errors; a value moves by the largest error of its row
+    NonMaxSuppression   anything, where boxes or scores err
 """
 
 from collections.abc import Callable
@@ -200,6 +201,11 @@ def _ranked(call: Call) -> Floats | None:
     return np.moveaxis(found, -1, axis).reshape(call.y.shape)
 
 
+def _selected(call: Call) -> Floats | None:
+    """Which boxes are selected, and so how many: of exact boxes and scores the same ones."""
+    return np.full(call.y.shape, np.inf) if call.errs(0) or call.errs(1) else None
+
+
 RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
     ErrorRule.COMPARED: _compared,
     ErrorRule.LOGIC: _both_ends,
@@ -210,4 +216,5 @@ RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
     ErrorRule.QUANTISED: _quantised,
     ErrorRule.DYNAMICALLY_QUANTISED: _dynamically_quantised,
     ErrorRule.RANKED: _ranked,
+    ErrorRule.SELECTED: _selected,
 }

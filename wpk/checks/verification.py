@@ -200,6 +200,7 @@ class _EngineCheck:
                 name,
                 rounded,
                 unmoved=unmoved,
+                doubles=testimony.doubles,
                 tolerance=self.tolerance,
                 closer=testimony.closer_look(done) if closer else None,
             )

@@ -63,13 +63,14 @@ def _overview() -> "Block":
             target.description,
             target.sm_count,
             f"{target.peak_ordinary / 1e12:.1f}",
+            f"{target.peak_double / 1e12:.2f}",
             f"{target.global_bandwidth / 1e12:.2f}",
             _precisions(target),
         ]
         for target in TARGETS
     ]
-    header = ["target", "arch", "GPU", "SMs", "fp32 TFLOP/s", "TB/s", "compiles for"]
-    return Table(header, rows, ("SMs", "TB/s", "fp32 TFLOP/s"))
+    header = ["target", "arch", "GPU", "SMs", "fp32 TFLOP/s", "fp64", "TB/s", "compiles for"]
+    return Table(header, rows, ("SMs", "TB/s", "fp32 TFLOP/s", "fp64"))
 
 
 def _parameters(target: "Target") -> "tuple[Block, Block]":

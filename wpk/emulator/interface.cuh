@@ -3,7 +3,7 @@
 // This is the interface alone: the runtime library of this folder implements the functions
 // below, and kernels are linked against it. Builtins that kernels may use are threadIdx, blockIdx,
 // blockDim, gridDim, __shared__, __align__, __restrict__, __syncthreads, __syncthreads_or, __syncwarp, __threadfence,
-// atomicAdd, and the float functions that are declared below.
+// atomicAdd, atomicMax in shared memory, and the functions that are declared below.
 //
 // WPK_EMULATOR_CHECKS (0 or 1) is given by the build: with 1, copies and shared accesses go through
 // the runtime, which delays, poisons, checks and counts them; with 0 they are plain memory operations.
@@ -53,6 +53,31 @@ extern "C"
     float tanf(float) noexcept;
     float tanhf(float) noexcept;
     float truncf(float) noexcept;
+    double acos(double) noexcept;
+    double acosh(double) noexcept;
+    double asin(double) noexcept;
+    double asinh(double) noexcept;
+    double atan(double) noexcept;
+    double atanh(double) noexcept;
+    double ceil(double) noexcept;
+    double cos(double) noexcept;
+    double cosh(double) noexcept;
+    double erf(double) noexcept;
+    double exp(double) noexcept;
+    double fabs(double) noexcept;
+    double floor(double) noexcept;
+    double fma(double, double, double) noexcept;
+    double fmax(double, double) noexcept;
+    double fmod(double, double) noexcept;
+    double log(double) noexcept;
+    double log1p(double) noexcept;
+    double pow(double, double) noexcept;
+    double rint(double) noexcept;
+    double sin(double) noexcept;
+    double sinh(double) noexcept;
+    double sqrt(double) noexcept;
+    double tan(double) noexcept;
+    double tanh(double) noexcept;
 }
 
 #define __global__
@@ -247,6 +272,15 @@ static inline unsigned atomicAdd(unsigned* target, unsigned value)
     wpk_emulator_count();
 #endif
     return __atomic_fetch_add(target, value, __ATOMIC_RELAXED);
+}
+// Of shared memory: it hands nothing on to other blocks, as a count does.
+static inline int atomicMax(int* target, int value)
+{
+    int old = __atomic_load_n(target, __ATOMIC_RELAXED);
+    while (old < value && !__atomic_compare_exchange_n(target, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    {
+    }
+    return old;
 }
 static inline float atomicAdd(float* target, float value)
 {

@@ -85,9 +85,11 @@ public:
         }
     }
 
-    WPK_DEVICE float operator[](int e) const
+    // Column `e` as a number to compute with.
+    template <class Number>
+    WPK_DEVICE Number number(int e) const
     {
-        return toFloat(Tensor::column == 0 ? vectors_[0][0] : vectors_[e / kWidth][e % kWidth]);
+        return toNumber<Number>(Tensor::column == 0 ? vectors_[0][0] : vectors_[e / kWidth][e % kWidth]);
     }
 
 private:
@@ -105,7 +107,10 @@ struct OperandsColumns<PerColumn, V, Tensors<>>
     WPK_DEVICE void load(const Rows&, int, const void* const*, int, int)
     {
     }
-    WPK_DEVICE void widen(int, float*) const {}
+    template <class Number>
+    WPK_DEVICE void widen(int, Number*) const
+    {
+    }
 };
 
 template <bool PerColumn, int V, class Tensor, class... Others>
@@ -120,10 +125,11 @@ struct OperandsColumns<PerColumn, V, Tensors<Tensor, Others...>>
     }
 
     // Column `e` of each of these operands to its place among all.
-    WPK_DEVICE void widen(int e, float* operands) const
+    template <class Number>
+    WPK_DEVICE void widen(int e, Number* operands) const
     {
         if constexpr (Tensor::isPerColumn == PerColumn)
-            operands[0] = first[e];
+            operands[0] = first.template number<Number>(e);
         others.widen(e, operands + 1);
     }
 
@@ -148,6 +154,7 @@ class EpilogueColumns
     using Y = typename Problem::Y;
     using YType = typename Y::Type;
     using List = typename Problem::Operands;
+    using Number = NumberOf<typename Problem::Epilogue>;
     static_assert(V % Y::width == 0, "stores are whole vectors");
 
 public:
@@ -173,7 +180,7 @@ public:
     }
 
     // Computes and writes the columns of one row from its accumulators.
-    WPK_DEVICE void store(int row, const float (&accumulators)[V], const Fetched& fetched) const
+    WPK_DEVICE void store(int row, const Number (&accumulators)[V], const Fetched& fetched) const
     {
         if (column_ >= stored_)
             return;
@@ -185,20 +192,20 @@ public:
             Vector<YType, width> vector;
             WPK_UNROLL
             for (int i = 0; i < width; ++i)
-                vector[i] = fromFloat<YType>(evaluate(e + i, accumulators[e + i], fetched));
+                vector[i] = fromNumber<YType>(evaluate(e + i, accumulators[e + i], fetched));
             if (column_ + e < stored_)
                 wpk::store<YType, width>(out + (column_ + e) * Y::column, vector);
         }
     }
 
 private:
-    WPK_DEVICE float evaluate(int e, float accumulator, const Fetched& fetched) const
+    WPK_DEVICE Number evaluate(int e, Number accumulator, const Fetched& fetched) const
     {
-        float operands[List::count > 0 ? List::count : 1] = {};
+        Number operands[List::count > 0 ? List::count : 1] = {};
         ofColumns_.widen(e, operands);
         fetched.widen(e, operands);
-        const float value = Problem::Epilogue::evaluate(accumulator, operands);
-        return column_ + e < valid_ ? value : 0.0f;
+        const Number value = Problem::Epilogue::evaluate(accumulator, operands);
+        return column_ + e < valid_ ? value : Number(0);
     }
 
     Rows rows_;

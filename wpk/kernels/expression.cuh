@@ -1,4 +1,5 @@
-// The expressions of wpk/expression.py as C++ types, evaluated in fp32, or in the numbers that `In` names.
+// The expressions of wpk/expression.py as C++ types, evaluated in fp32, or in the numbers that `In` names: double, or
+// integers of 64 bits.
 //
 //   using Tail = Relu<Add<Acc, Operand<0>>>;
 //   y = Tail::evaluate(accumulator, operands);     // operands[i] is the float that Operand<i> stands for
@@ -49,6 +50,18 @@ struct Scalar
     static WPK_DEVICE Number evaluate(Number, const Operands&)
     {
         return static_cast<Number>(asFloat(Bits));
+    }
+};
+
+// An fp64 constant, by its bits.
+template <uint64 Bits>
+struct DoubleScalar
+{
+    template <class Number, class Operands>
+    static WPK_DEVICE Number evaluate(Number, const Operands&)
+    {
+        static_assert(isSame<Number, double>, "a constant of double is one of what is computed in double");
+        return asDouble(Bits);
     }
 };
 
@@ -129,31 +142,31 @@ WPK_BINARY_OPERATION(FloorMod, remainderOfFloor(a, b));
 
 WPK_UNARY_OPERATION(Neg, negative(a));
 WPK_UNARY_OPERATION(Abs, magnitude(a));
-WPK_UNARY_OPERATION(Exp, expf(a));
-WPK_UNARY_OPERATION(Log, logf(a));
-WPK_UNARY_OPERATION(Sqrt, sqrtf(a));
-WPK_UNARY_OPERATION(Reciprocal, 1.0f / a);
-WPK_UNARY_OPERATION(Tanh, tanhf(a));
-WPK_UNARY_OPERATION(Sigmoid, 1.0f / (1.0f + expf(-a)));
-WPK_UNARY_OPERATION(Erf, erff(a));
-WPK_UNARY_OPERATION(Sin, sinf(a));
-WPK_UNARY_OPERATION(Cos, cosf(a));
-WPK_UNARY_OPERATION(Tan, tanf(a));
-WPK_UNARY_OPERATION(Asin, asinf(a));
-WPK_UNARY_OPERATION(Acos, acosf(a));
-WPK_UNARY_OPERATION(Atan, atanf(a));
-WPK_UNARY_OPERATION(Sinh, sinhf(a));
-WPK_UNARY_OPERATION(Cosh, coshf(a));
-WPK_UNARY_OPERATION(Asinh, asinhf(a));
-WPK_UNARY_OPERATION(Acosh, acoshf(a));
-WPK_UNARY_OPERATION(Atanh, atanhf(a));
-WPK_UNARY_OPERATION(Floor, floorf(a));
-WPK_UNARY_OPERATION(Ceil, ceilf(a));
-WPK_UNARY_OPERATION(RoundEven, rintf(a));
+WPK_UNARY_OPERATION(Exp, exponential(a));
+WPK_UNARY_OPERATION(Log, logarithm(a));
+WPK_UNARY_OPERATION(Sqrt, squareRoot(a));
+WPK_UNARY_OPERATION(Reciprocal, Number(1) / a);
+WPK_UNARY_OPERATION(Tanh, hyperbolicTangent(a));
+WPK_UNARY_OPERATION(Sigmoid, Number(1) / (Number(1) + exponential(-a)));
+WPK_UNARY_OPERATION(Erf, errorFunction(a));
+WPK_UNARY_OPERATION(Sin, sine(a));
+WPK_UNARY_OPERATION(Cos, cosine(a));
+WPK_UNARY_OPERATION(Tan, tangent(a));
+WPK_UNARY_OPERATION(Asin, arcSine(a));
+WPK_UNARY_OPERATION(Acos, arcCosine(a));
+WPK_UNARY_OPERATION(Atan, arcTangent(a));
+WPK_UNARY_OPERATION(Sinh, hyperbolicSine(a));
+WPK_UNARY_OPERATION(Cosh, hyperbolicCosine(a));
+WPK_UNARY_OPERATION(Asinh, areaSine(a));
+WPK_UNARY_OPERATION(Acosh, areaCosine(a));
+WPK_UNARY_OPERATION(Atanh, areaTangent(a));
+WPK_UNARY_OPERATION(Floor, roundedDown(a));
+WPK_UNARY_OPERATION(Ceil, roundedUp(a));
+WPK_UNARY_OPERATION(RoundEven, roundedToEven(a));
 WPK_UNARY_OPERATION(Sign, a > Number(0) ? Number(1) : (a < Number(0) ? Number(-1) : a));
 WPK_UNARY_OPERATION(Relu, larger(a, Number(0)));
 // log(1 + e^a) without overflow.
-WPK_UNARY_OPERATION(Softplus, fmaxf(a, 0.0f) + log1pf(expf(-fabsf(a))));
+WPK_UNARY_OPERATION(Softplus, (a > Number(0) ? a : Number(0)) + logarithmOfOneAnd(exponential(-magnitude(a))));
 WPK_UNARY_OPERATION(IsNan, isNan(a) ? Number(1) : Number(0));
 WPK_UNARY_OPERATION(Not, a == Number(0) ? Number(1) : Number(0));
 
@@ -207,7 +220,7 @@ struct RoundEven<Div<A, Scalar<Bits>>>
         if constexpr (isSame<Number, float> && isOrdinaryDivisor(Bits))
             return integerQuotientBy(A::evaluate(acc, operands), asFloat(Bits), 1.0f / (2.0f * asFloat(Bits)));
         else
-            return rintf(Div<A, Scalar<Bits>>::evaluate(acc, operands));
+            return roundedToEven(Div<A, Scalar<Bits>>::evaluate(acc, operands));
     }
 };
 

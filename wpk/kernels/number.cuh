@@ -1,18 +1,14 @@
-// The numbers that expressions are evaluated in: float, and integers of 64 bits, which wrap around.
+// The numbers that kernels compute in: float, double, and integers of 64 bits, which wrap around.
 //
-// What fp32 cannot hold exactly is computed in int64 or uint64; a narrower type drops the bits above where a value
-// is brought back into it. What C++ leaves open has a value here: divided by zero is 0, and shifts may be of any width.
+// What fp32 cannot hold exactly is computed in double, or in int64 or uint64; a narrower type drops the bits above
+// where a value is brought back into it. What C++ leaves open has a value here: divided by zero is 0, and shifts may be
+// of any width.
 #pragma once
 
 #include <wpk/kernels/scalar.cuh>
 
 namespace wpk
 {
-
-template <class T>
-inline constexpr bool isInteger =
-    isSame<T, int8> || isSame<T, uint8> || isSame<T, int16> || isSame<T, uint16> || isSame<T, int32>
-    || isSame<T, uint32> || isSame<T, int64> || isSame<T, uint64> || isSame<T, bool>;
 
 // An element as a number to compute with. Integers hold integers only.
 template <class Number, class T>
@@ -22,6 +18,13 @@ WPK_DEVICE Number toNumber(T value)
     {
         return toFloat(value);
     }
+    else if constexpr (isSame<Number, double>)
+    {
+        if constexpr (isSame<T, double> || isInteger<T>)
+            return static_cast<double>(value);
+        else
+            return toFloat(value);
+    }
     else
     {
         static_assert(isInteger<T>, "integers are computed from integers");
@@ -29,13 +32,17 @@ WPK_DEVICE Number toNumber(T value)
     }
 }
 
-// A number as an element of storage type T: float as `fromFloat` says, integers by their lowest bits.
+// A number as an element of storage type T: float and double as `fromFloat` says, integers by their lowest bits.
 template <class T, class Number>
 WPK_DEVICE T fromNumber(Number value)
 {
     if constexpr (isSame<Number, float>)
     {
         return fromFloat<T>(value);
+    }
+    else if constexpr (isSame<Number, double>)
+    {
+        return fromDouble<T>(value);
     }
     else if constexpr (isSame<T, bool>)
     {
@@ -64,13 +71,25 @@ WPK_DEVICE float sum(float a, float b)
 {
     return a + b;
 }
+WPK_DEVICE double sum(double a, double b)
+{
+    return a + b;
+}
 WPK_DEVICE float difference(float a, float b)
+{
+    return a - b;
+}
+WPK_DEVICE double difference(double a, double b)
 {
     return a - b;
 }
 WPK_DEVICE float product(float a, float b)
 {
     return (a * b);
+}
+WPK_DEVICE double product(double a, double b)
+{
+    return a * b;
 }
 template <class Integer>
 WPK_DEVICE Integer sum(Integer a, Integer b)
@@ -92,6 +111,10 @@ WPK_DEVICE float negative(float a)
 {
     return -a;
 }
+WPK_DEVICE double negative(double a)
+{
+    return -a;
+}
 template <class Integer>
 WPK_DEVICE Integer negative(Integer a)
 {
@@ -100,6 +123,10 @@ WPK_DEVICE Integer negative(Integer a)
 
 // Truncated towards zero. The least integer has no quotient by -1 but itself.
 WPK_DEVICE float quotient(float a, float b)
+{
+    return a / b;
+}
+WPK_DEVICE double quotient(double a, double b)
 {
     return a / b;
 }
@@ -115,6 +142,10 @@ WPK_DEVICE Integer quotient(Integer a, Integer b)
 WPK_DEVICE float remainder(float a, float b)
 {
     return fmodf(a, b);
+}
+WPK_DEVICE double remainder(double a, double b)
+{
+    return fmod(a, b);
 }
 template <class Integer>
 WPK_DEVICE Integer remainder(Integer a, Integer b)
@@ -136,9 +167,66 @@ WPK_DEVICE bool isNan(Integer)
     return false;
 }
 
+// Functions of floating point, each as exact as its type.
+#define WPK_FUNCTION(NAME, OF_FLOAT, OF_DOUBLE) \
+    WPK_DEVICE float NAME(float a)              \
+    {                                           \
+        return OF_FLOAT(a);                     \
+    }                                           \
+    WPK_DEVICE double NAME(double a)            \
+    {                                           \
+        return OF_DOUBLE(a);                    \
+    }
+
+WPK_FUNCTION(exponential, expf, exp)
+WPK_FUNCTION(logarithm, logf, log)
+WPK_FUNCTION(logarithmOfOneAnd, log1pf, log1p)
+WPK_FUNCTION(squareRoot, sqrtf, sqrt)
+WPK_FUNCTION(hyperbolicTangent, tanhf, tanh)
+WPK_FUNCTION(errorFunction, erff, erf)
+WPK_FUNCTION(sine, sinf, sin)
+WPK_FUNCTION(cosine, cosf, cos)
+WPK_FUNCTION(tangent, tanf, tan)
+WPK_FUNCTION(arcSine, asinf, asin)
+WPK_FUNCTION(arcCosine, acosf, acos)
+WPK_FUNCTION(arcTangent, atanf, atan)
+WPK_FUNCTION(hyperbolicSine, sinhf, sinh)
+WPK_FUNCTION(hyperbolicCosine, coshf, cosh)
+WPK_FUNCTION(areaSine, asinhf, asinh)
+WPK_FUNCTION(areaCosine, acoshf, acosh)
+WPK_FUNCTION(areaTangent, atanhf, atanh)
+WPK_FUNCTION(roundedDown, floorf, floor)
+WPK_FUNCTION(roundedUp, ceilf, ceil)
+WPK_FUNCTION(roundedToEven, rintf, rint)
+
+#undef WPK_FUNCTION
+
+// The larger of two; a number where the other is NaN.
+WPK_DEVICE float largerNumber(float a, float b)
+{
+    return fmaxf(a, b);
+}
+WPK_DEVICE double largerNumber(double a, double b)
+{
+    return fmax(a, b);
+}
+
+WPK_DEVICE float multiplyAdd(float a, float b, float c)
+{
+    return fmaf(a, b, c);
+}
+WPK_DEVICE double multiplyAdd(double a, double b, double c)
+{
+    return fma(a, b, c);
+}
+
 WPK_DEVICE float magnitude(float a)
 {
     return fabsf(a);
+}
+WPK_DEVICE double magnitude(double a)
+{
+    return fabs(a);
 }
 template <class Integer>
 WPK_DEVICE Integer magnitude(Integer a)
@@ -149,6 +237,10 @@ WPK_DEVICE Integer magnitude(Integer a)
 WPK_DEVICE float power(float a, float b)
 {
     return powf(a, b);
+}
+WPK_DEVICE double power(double a, double b)
+{
+    return pow(a, b);
 }
 // By squaring; a power below 0 is truncated, so that it is 0 unless the base is 1 or -1.
 template <class Integer>

@@ -21,6 +21,11 @@ WPK_DEVICE auto rankingKey(T value)
         const int32 bits = static_cast<int32>(number == 0.0f ? 0u : asUint32(number));
         return isNan(number) ? 0x7fffffff : bits < 0 ? bits ^ 0x7fffffff : bits;
     }
+    else if constexpr (isSame<T, double>)
+    {
+        const int64 bits = static_cast<int64>(value == 0.0 ? 0u : asUint64(value));
+        return isNan(value) ? int64(0x7fffffffffffffffll) : bits < 0 ? bits ^ 0x7fffffffffffffffll : bits;
+    }
     else if constexpr (isSame<T, uint64>)
     {
         return static_cast<int64>(value ^ (uint64(1) << 63));

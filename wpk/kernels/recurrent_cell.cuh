@@ -163,7 +163,7 @@ WPK_DEVICE void storeState(void* y, int sequence, int slot, int unit, float valu
 {
     using Y = typename Problem::Y;
     const float one[1] = {value};
-    storeRowFromFloat<Y, 1>(y, Y::offset(sequence, slot, unit), 1, 1, one);
+    storeRowOf<Y, 1>(y, Y::offset(sequence, slot, unit), 1, 1, one);
 }
 
 } // namespace wpk

@@ -1,7 +1,8 @@
-// Scalar types as they lie in memory, and their conversions to and from the float that kernels compute in.
+// Scalar types as they lie in memory, and their conversions to and from the float or the double that kernels compute
+// in.
 #pragma once
 
-#include <wpk/kernels/portable.cuh>
+#include <wpk/kernels/truncation.cuh>
 
 namespace wpk
 {
@@ -30,51 +31,11 @@ struct Float8E5m2
 template <class T>
 inline constexpr bool isFloat8 = isSame<T, Float8E4m3> || isSame<T, Float8E5m2>;
 
-WPK_DEVICE float asFloat(uint32 bits)
-{
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
-}
-
-WPK_DEVICE uint32 asUint32(float value)
-{
-    uint32 bits;
-    memcpy(&bits, &value, 4);
-    return bits;
-}
-
-WPK_DEVICE bool isNan(float value)
-{
-    return (asUint32(value) & 0x7fffffffu) > 0x7f800000u;
-}
-
-// The larger of two numbers; NaN where one is NaN (fmaxf would drop it).
-WPK_DEVICE float larger(float a, float b)
-{
-#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
-    float result;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-#else
-    return a > b || isNan(a) ? a : b;
-#endif
-}
-WPK_DEVICE float smaller(float a, float b)
-{
-#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
-    float result;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-#else
-    return a < b || isNan(a) ? a : b;
-#endif
-}
-
-// Of float and of integers.
+// Of float and of integers. A double never becomes a float unnoticed: `toNumber<double>` reads it.
 template <class T>
 WPK_DEVICE float toFloat(T value)
 {
+    static_assert(!isSame<T, double>, "a double is computed with in double");
     return static_cast<float>(value);
 }
 WPK_DEVICE float toFloat(bool value)
@@ -151,43 +112,6 @@ WPK_DEVICE T roundTo8Bits(float value)
     return T{static_cast<uint8>(code | (bits >> 24 & 0x80u))};
 }
 
-// Truncates towards zero and saturates to [lowest, 2^power); a NaN gives 0. So does the instruction, without a branch.
-template <class T>
-WPK_DEVICE T truncateFloat(float value, float lowest, float power, T lowestValue, T highestValue)
-{
-#if WPK_ON_GPU
-    if constexpr (sizeof(T) <= 4)
-    {
-        constexpr bool isSigned = static_cast<T>(-1) < T(0);
-        uint32 word;
-        uint16 half;
-        if constexpr (sizeof(T) == 4 && isSigned)
-            asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(word) : "f"(value));
-        else if constexpr (sizeof(T) == 4)
-            asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(word) : "f"(value));
-        else if constexpr (sizeof(T) == 2 && isSigned)
-            asm("cvt.rzi.s16.f32 %0, %1;" : "=h"(half) : "f"(value));
-        else if constexpr (sizeof(T) == 2)
-            asm("cvt.rzi.u16.f32 %0, %1;" : "=h"(half) : "f"(value));
-        else if constexpr (isSigned)
-            asm("cvt.rzi.s8.f32 %0, %1;" : "=h"(half) : "f"(value));
-        else
-            asm("cvt.rzi.u8.f32 %0, %1;" : "=h"(half) : "f"(value));
-        if constexpr (sizeof(T) == 4)
-            return static_cast<T>(word);
-        else
-            return static_cast<T>(half);
-    }
-#endif
-    if (isNan(value))
-        return T(0);
-    if (value <= lowest)
-        return lowestValue;
-    if (value >= power)
-        return highestValue;
-    return static_cast<T>(value);
-}
-
 template <class T>
 WPK_DEVICE T roundTo16Bits(float value)
 {
@@ -223,31 +147,47 @@ WPK_DEVICE T roundTo16Bits(float value)
 template <class T>
 WPK_DEVICE T fromFloat(float value)
 {
-    if constexpr (isSame<T, float>)
+    if constexpr (isSame<T, float> || isSame<T, double>)
         return value;
     else if constexpr (isSame<T, bool>)
         return value != 0.0f;
-    else if constexpr (isSame<T, int8>)
-        return detail::truncateFloat<T>(value, -128.0f, 128.0f, -128, 127);
-    else if constexpr (isSame<T, uint8>)
-        return detail::truncateFloat<T>(value, 0.0f, 256.0f, 0, 255);
-    else if constexpr (isSame<T, int16>)
-        return detail::truncateFloat<T>(value, -32768.0f, 32768.0f, -32768, 32767);
-    else if constexpr (isSame<T, uint16>)
-        return detail::truncateFloat<T>(value, 0.0f, 65536.0f, 0, 65535);
-    else if constexpr (isSame<T, int32>)
-        return detail::truncateFloat<T>(value, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647);
-    else if constexpr (isSame<T, uint32>)
-        return detail::truncateFloat<T>(value, 0.0f, 4294967296.0f, 0u, 4294967295u);
-    else if constexpr (isSame<T, uint64>)
-        return detail::truncateFloat<T>(value, 0.0f, 18446744073709551616.0f, 0ull, 18446744073709551615ull);
-    else if constexpr (isSame<T, int64>)
-        return detail::truncateFloat<T>(
-            value, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807ll - 1, 9223372036854775807ll);
+    else if constexpr (isInteger<T>)
+        return detail::toInteger<T>(value);
     else if constexpr (isFloat8<T>)
         return detail::roundTo8Bits<T>(value);
     else
         return detail::roundTo16Bits<T>(value);
+}
+
+namespace detail
+{
+
+// Rounds to the neighbouring float whose last bit is set, unless a float is equal: what is rounded to fewer bits from
+// there is rounded as if from the double (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+WPK_DEVICE float roundToOdd(double value)
+{
+    const float nearest = static_cast<float>(value);
+    if (static_cast<double>(nearest) == value || isNan(value))
+        return nearest;
+    const uint32 magnitude = asUint32(nearest) & 0x7fffffffu;
+    const bool away = static_cast<double>(asFloat(magnitude)) > fabs(value);
+    return asFloat(((away ? magnitude - 1u : magnitude) | 1u) | (asUint64(value) >> 63 != 0 ? 0x80000000u : 0u));
+}
+
+} // namespace detail
+
+// The same from double: every type is rounded to once.
+template <class T>
+WPK_DEVICE T fromDouble(double value)
+{
+    if constexpr (isSame<T, double> || isSame<T, float>)
+        return static_cast<T>(value);
+    else if constexpr (isSame<T, bool>)
+        return value != 0.0;
+    else if constexpr (isInteger<T>)
+        return detail::toInteger<T>(value);
+    else
+        return fromFloat<T>(detail::roundToOdd(value));
 }
 
 // Two values of a 16-bit type in one word, `low` in the low half.

@@ -13,7 +13,7 @@ namespace wpk
 // Where parts meet; given only to kernels that split.
 struct Partials
 {
-    void* tiles = nullptr;    // sums, fp32 or int32: a tile of every block
+    void* tiles = nullptr;    // sums, fp32, fp64 or int32: a tile of every block
     void* counters = nullptr; // an int for every tile of the output, zero between launches
 };
 
@@ -33,8 +33,8 @@ struct SplitRange
     }
 
     // Adds the parts of all blocks of the tile. False in every block but the one whose `accumulators` (an array of
-    // floats or int32 of any rank) then hold the sum. `shared` is free for the block to use. With Others, the block has
-    // more than Threads threads: those beyond call this too, and hold nothing.
+    // floats, doubles or int32 of any rank) then hold the sum. `shared` is free for the block to use. With Others, the
+    // block has more than Threads threads: those beyond call this too, and hold nothing.
     template <int Threads, bool Others = false, class Accumulators>
     WPK_DEVICE bool sum(Accumulators& accumulators, unsigned char* shared, const Partials& partials) const
     {
@@ -60,16 +60,16 @@ struct SplitRange
     }
 
 private:
-    static constexpr int kRegisters = 16384; // for values under way, in a block: a quarter of an SM's
+    static constexpr int kRegisters = 16384; // for words under way, in a block: a quarter of an SM's
 
     // Threads keep their values in vectors, and vectors of neighbouring threads lie side by side.
-    template <int Count>
-    static constexpr int width = minOf(Count, 4);
+    template <class Value, int Count>
+    static constexpr int width = minOf(Count, 16 / static_cast<int>(sizeof(Value)));
 
     template <int Threads, class Value, int Count>
     static WPK_DEVICE void write(const Value (&values)[Count], Value* to)
     {
-        constexpr int V = width<Count>;
+        constexpr int V = width<Value, Count>;
         static_assert(Count % V == 0, "accumulators are whole vectors");
         WPK_UNROLL
         for (int i = 0; i < Count; i += V)
@@ -88,7 +88,8 @@ private:
     template <int Threads, class Value, int Count>
     static WPK_DEVICE void add(Value (&values)[Count], const Value* parts)
     {
-        constexpr int kUnderWay = minOf(Count <= 32 ? 64 : 32, kRegisters / Threads);
+        constexpr int kWords = sizeof(Value) / 4;
+        constexpr int kUnderWay = minOf(Count * kWords <= 32 ? 64 : 32, kRegisters / Threads) / kWords;
         constexpr int kAhead = minOf(Split, maxOf(1, kUnderWay / Count)), kPiece = minOf(Count, kUnderWay);
         static_assert(Count % kPiece == 0, "accumulators are whole pieces");
         WPK_KEEP_LOOP
@@ -103,7 +104,7 @@ private:
     template <int Threads, int Parts, int Piece, class Value, int Count>
     static WPK_DEVICE void addPiece(Value (&values)[Count], int piece, const Value* parts, int begin)
     {
-        constexpr int V = width<Count>;
+        constexpr int V = width<Value, Count>;
         Vector<Value, V> loaded[Parts][Piece / V];
         WPK_UNROLL
         for (int p = 0; p < Parts; ++p)

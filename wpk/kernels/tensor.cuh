@@ -56,7 +56,7 @@ struct Tensor
 };
 
 // An element in another type: unchanged where the types agree, as C++ does between integers (a conversion
-// to bool is `value != 0`), else through float.
+// to bool is `value != 0`), else through float, or through double where one of them is that.
 template <class To, class From>
 WPK_DEVICE To convertElement(From value)
 {
@@ -67,6 +67,10 @@ WPK_DEVICE To convertElement(From value)
     else if constexpr (isInteger<To> && isInteger<From>)
     {
         return static_cast<To>(value);
+    }
+    else if constexpr (isSame<To, double> || isSame<From, double>)
+    {
+        return fromDouble<To>(toNumber<double>(value));
     }
     else
     {
@@ -154,14 +158,14 @@ WPK_DEVICE void storeRow(void* base, int64 offset, int valid, int room, const ty
     }
 }
 
-// The same, from floats.
-template <class TensorType, int V>
-WPK_DEVICE void storeRowFromFloat(void* base, int64 offset, int valid, int room, const float (&values)[V])
+// The same, from the numbers that they were computed in.
+template <class TensorType, int V, class Number>
+WPK_DEVICE void storeRowOf(void* base, int64 offset, int valid, int room, const Number (&values)[V])
 {
     typename TensorType::Type row[V];
     WPK_UNROLL
     for (int i = 0; i < V; ++i)
-        row[i] = fromFloat<typename TensorType::Type>(values[i]);
+        row[i] = fromNumber<typename TensorType::Type>(values[i]);
     storeRow<TensorType, V>(base, offset, valid, room, row);
 }
 
@@ -196,10 +200,10 @@ private:
 };
 
 // row[i] = Expression(row[i], operands at this position), the usual end of a kernel.
-template <class Expression, class List, int V, class... Index>
-WPK_DEVICE void applyToRow(float (&row)[V], const void* const* pointers, int valid, Index... position)
+template <class Expression, class List, int V, class Number, class... Index>
+WPK_DEVICE void applyToRow(Number (&row)[V], const void* const* pointers, int valid, Index... position)
 {
-    OperandRows<List, V> operands;
+    OperandRows<List, V, Number> operands;
     operands.load(pointers, valid, position...);
     WPK_UNROLL
     for (int i = 0; i < V; ++i)

@@ -1,9 +1,10 @@
-// A block's matrix product on the ordinary cores in fp32: tiles in shared memory, a tile of accumulators in
+// A block's matrix product on the ordinary cores in fp32 or fp64: tiles in shared memory, a tile of accumulators in
 // each thread's registers, fused multiply-adds and nothing else.
 //
-// D[row][column] += sum over k of A[row][k] * B[column][k]. In shared memory all is float. B lies depth-major
+// D[row][column] += sum over k of A[row][k] * B[column][k]. In shared memory all is of one type, float or double. B
+// lies depth-major
 // ([k][column]); A depth-major too, or row-major ([row][k]), which the schedule chooses; both with
-// `padding` floats after each line.
+// `padding` numbers after each line.
 #pragma once
 
 #include <wpk/kernels/early_launch.cuh>
@@ -17,10 +18,12 @@ namespace wpk
 {
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, thread_m, thread_n, row_major,
-// padding, prefetch and early.
-template <class Schedule>
+// padding, prefetch and early. Number is what is multiplied.
+template <class Schedule, class Number>
 struct SimtShape
 {
+    using Value = Number;
+    static constexpr int width = 16 / sizeof(Value); // of the widest access
     static constexpr int early = Schedule::early;
     static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
     static constexpr int threadM = Schedule::thread_m, threadN = Schedule::thread_n;
@@ -30,13 +33,13 @@ struct SimtShape
     // A warp is lanesM x lanesN threads: nearly square, so that it reads few different values.
     static constexpr int lanesN = minOf(threadsN, 8), lanesM = kWarpSize / lanesN;
     // Neighbouring values of one access; several such runs, a whole block apart, make a thread's tile.
-    static constexpr int runM = minOf(threadM, 4), runN = minOf(threadN, 4);
+    static constexpr int runM = minOf(threadM, width), runN = minOf(threadN, width);
     static constexpr int strideA = (rowMajor ? blockK : blockM) + Schedule::padding;
     static constexpr int strideB = blockN + Schedule::padding;
-    static constexpr int floatsA = strideA * (rowMajor ? blockM : blockK);
-    static constexpr int floatsB = strideB * blockK;
+    static constexpr int valuesA = strideA * (rowMajor ? blockM : blockK);
+    static constexpr int valuesB = strideB * blockK;
     static constexpr int stages = prefetch ? 2 : 1;
-    static constexpr int stageBytes = (floatsA + floatsB) * 4;
+    static constexpr int stageBytes = (valuesA + valuesB) * static_cast<int>(sizeof(Value));
     static constexpr int sharedBytes = stages * stageBytes;
 };
 
@@ -64,40 +67,40 @@ struct SimtThread
     }
 };
 
-// Puts gathered groups into a float tile: row-major as they are, depth-major across.
-template <int Stride, bool RowMajor, int Group>
+// Puts gathered groups into a tile: row-major as they are, depth-major across.
+template <class Value, int Stride, bool RowMajor, int Group>
 struct SimtSink
 {
     static constexpr int kGroup = Group;
     template <class From>
     static WPK_DEVICE void put(unsigned char* stage, int row, int column, const From (&values)[Group])
     {
-        float* const tile = reinterpret_cast<float*>(stage);
+        Value* const tile = reinterpret_cast<Value*>(stage);
         if constexpr (RowMajor)
         {
-            Vector<float, Group> vector;
+            Vector<Value, Group> vector;
             WPK_UNROLL
             for (int e = 0; e < Group; ++e)
-                vector[e] = toFloat(values[e]);
-            store<float, Group>(tile + row * Stride + column, vector);
+                vector[e] = toNumber<Value>(values[e]);
+            store<Value, Group>(tile + row * Stride + column, vector);
         }
         else
         {
             WPK_UNROLL
             for (int e = 0; e < Group; ++e)
-                tile[(column + e) * Stride + row] = toFloat(values[e]);
+                tile[(column + e) * Stride + row] = toNumber<Value>(values[e]);
         }
     }
 };
 
-// Reads Count values in runs of Run, the runs Apart floats from each other.
-template <int Count, int Run, int Apart>
-WPK_DEVICE void loadRuns(const float* from, float (&values)[Count])
+// Reads Count values in runs of Run, the runs Apart values from each other.
+template <int Count, int Run, int Apart, class Value>
+WPK_DEVICE void loadRuns(const Value* from, Value (&values)[Count])
 {
     WPK_UNROLL
     for (int i = 0; i < Count; i += Run)
     {
-        const auto run = load<float, Run>(from + i / Run * Apart);
+        const auto run = load<Value, Run>(from + i / Run * Apart);
         WPK_UNROLL
         for (int e = 0; e < Run; ++e)
             values[i + e] = run[e];
@@ -105,17 +108,17 @@ WPK_DEVICE void loadRuns(const float* from, float (&values)[Count])
 }
 
 // acc += A * B over kVector positions of the reduction; the tiles begin at the first of them.
-template <class Shape, int Count>
-WPK_DEVICE void multiplyPositions(float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
-    const float* tileA, const float* tileB)
+template <class Shape, int Count, class Value>
+WPK_DEVICE void multiplyPositions(Value (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
+    const Value* tileA, const Value* tileB)
 {
-    float a[Count][Shape::threadM];
+    Value a[Count][Shape::threadM];
     if constexpr (Shape::rowMajor)
     {
         WPK_UNROLL
         for (int i = 0; i < Shape::threadM; ++i)
         {
-            const auto vector = load<float, Count>(tileA + thread.row(i) * Shape::strideA);
+            const auto vector = load<Value, Count>(tileA + thread.row(i) * Shape::strideA);
             WPK_UNROLL
             for (int e = 0; e < Count; ++e)
                 a[e][i] = vector[e];
@@ -133,31 +136,32 @@ WPK_DEVICE void multiplyPositions(float (&acc)[Shape::threadM][Shape::threadN], 
     WPK_UNROLL
     for (int e = 0; e < Count; ++e)
     {
-        float b[Shape::threadN];
+        Value b[Shape::threadN];
         loadRuns<Shape::threadN, Shape::runN, Shape::threadsN * Shape::runN>(tileB + e * Shape::strideB, b);
         WPK_UNROLL
         for (int i = 0; i < Shape::threadM; ++i)
         {
             WPK_UNROLL
             for (int j = 0; j < Shape::threadN; ++j)
-                acc[i][j] = fmaf(a[e][i], b[j], acc[i][j]);
+                acc[i][j] = multiplyAdd(a[e][i], b[j], acc[i][j]); // @multiplied
         }
     }
 }
 
 // The type of the sums of products of elements that lie in memory as A and B: those of bytes are exact.
-template <class A, class B>
-using SimtSum = Select<sizeof(A) == 1 && sizeof(B) == 1, int32, float>;
+template <class A, class B, class Number>
+using SimtSum = Select<sizeof(A) == 1 && sizeof(B) == 1, int32, Number>;
 
 // acc += A * B over the tiles at `stage`.
 template <class Shape>
-WPK_DEVICE void multiplyTile(
-    float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread, const unsigned char* stage)
+WPK_DEVICE void multiplyTile(typename Shape::Value (&acc)[Shape::threadM][Shape::threadN],
+    const SimtThread<Shape>& thread, const unsigned char* stage)
 {
-    const float* const tileA = reinterpret_cast<const float*>(stage);
-    const float* const tileB = tileA + Shape::floatsA + thread.n * Shape::runN;
-    constexpr int kCount = Shape::rowMajor ? 4 : 1; // positions of the reduction that one load of A gives
-    constexpr int kUnrolled = 8;                    // enough to hide a load, and quick to compile
+    using Value = typename Shape::Value;
+    const Value* const tileA = reinterpret_cast<const Value*>(stage);
+    const Value* const tileB = tileA + Shape::valuesA + thread.n * Shape::runN;
+    constexpr int kCount = Shape::rowMajor ? Shape::width : 1; // positions of the reduction that one load of A gives
+    constexpr int kUnrolled = 8;                               // enough to hide a load, and quick to compile
     for (int base = 0; base < Shape::blockK; base += kUnrolled)
     {
         WPK_UNROLL
@@ -202,7 +206,7 @@ WPK_DEVICE void multiplySimtTiles(Sum (&acc)[Shape::threadM][Shape::threadN], co
     const auto deliver = [&](unsigned char* stage)
     {
         loaderA.finish(stage);
-        loaderB.finish(stage + Shape::floatsA * 4);
+        loaderB.finish(stage + Shape::valuesA * sizeof(typename Shape::Value));
     };
     if constexpr (!ConstantB)
         waitIfEarly<Shape>();
@@ -261,10 +265,10 @@ WPK_DEVICE void storeSimtTile(
         for (int i = 0; i < Shape::threadM; ++i)
         {
             const int row = window.firstRow + thread.row(i);
-            float values[V];
+            typename Shape::Value values[V];
             WPK_UNROLL
             for (int e = 0; e < V; ++e)
-                values[e] = toFloat(acc[i][j + e]);
+                values[e] = toNumber<typename Shape::Value>(acc[i][j + e]);
             if (row < window.rowEnd)
                 columns.store(row, values, fetched[i]);
         }

@@ -4,7 +4,7 @@
 // combine in the butterfly order (distance 16, 8, ..., 1), so every lane gets the same bits.
 #pragma once
 
-#include <wpk/kernels/scalar.cuh>
+#include <wpk/kernels/number.cuh>
 
 namespace wpk
 {
@@ -27,18 +27,22 @@ namespace detail
 template <class T>
 WPK_DEVICE T shuffleFrom(uint32 mask, T value, uint32 source)
 {
-    uint32 bits;
-    memcpy(&bits, &value, sizeof(bits));
-    emulated::ShuffleOperands operands{bits, bits, source};
-    wpk_emulator_collective(mask, emulated::Collective::shuffle, &operands);
-    memcpy(&value, &operands.result, sizeof(bits));
+    uint32 words[sizeof(T) / 4];
+    memcpy(words, &value, sizeof(value));
+    for (uint32& bits : words)
+    {
+        emulated::ShuffleOperands operands{bits, bits, source};
+        wpk_emulator_collective(mask, emulated::Collective::shuffle, &operands);
+        bits = operands.result;
+    }
+    memcpy(&value, words, sizeof(value));
     return value;
 }
 #endif
 } // namespace detail
 
-// The value, a float or uint32, that lane `source` (0..31) passed. All lanes of `mask` call it; `source` is one of
-// them.
+// The value, a float, uint32 or double, that lane `source` (0..31) passed. All lanes of `mask` call it; `source` is one
+// of them.
 template <class T>
 WPK_DEVICE T shuffle(T value, int source, uint32 mask = kAllLanes)
 {
@@ -102,7 +106,8 @@ namespace detail
 struct Sum
 {
     static constexpr int kind = 0; // emulated::ReduceOperands
-    static WPK_DEVICE float combine(float a, float b)
+    template <class Number>
+    static WPK_DEVICE Number combine(Number a, Number b)
     {
         return a + b;
     }
@@ -110,37 +115,40 @@ struct Sum
 struct Maximum
 {
     static constexpr int kind = 1;
-    static WPK_DEVICE float combine(float a, float b)
+    template <class Number>
+    static WPK_DEVICE Number combine(Number a, Number b)
     {
-        return fmaxf(a, b);
+        return largerNumber(a, b);
     }
 };
 
-template <class Operation>
-WPK_DEVICE float reduceWarp(float value)
+template <class Operation, class Number>
+WPK_DEVICE Number reduceWarp(Number value)
 {
-#if WPK_ON_GPU
+#if !WPK_ON_GPU
+    if constexpr (isSame<Number, float>) // at once, which is faster
+    {
+        emulated::ReduceOperands operands{value, 0.0f, Operation::kind};
+        wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
+        return operands.result;
+    }
+#endif
     WPK_UNROLL
     for (int distance = kWarpSize / 2; distance > 0; distance /= 2)
         value = Operation::combine(value, shuffleXor(value, distance));
     return value;
-#else
-    emulated::ReduceOperands operands{value, 0.0f, Operation::kind};
-    wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
-    return operands.result;
-#endif
 }
 
 // A last warp with fewer than 32 threads cannot shuffle over all lanes, so its values go through
 // scratch one by one.
-template <class Operation, int Threads>
-WPK_DEVICE float reduceBlock(float value, float* scratch)
+template <class Operation, int Threads, class Number>
+WPK_DEVICE Number reduceBlock(Number value, Number* scratch)
 {
     constexpr int fullWarps = Threads / kWarpSize, rest = Threads % kWarpSize;
     __syncthreads(); // scratch may still be read from an earlier reduction
     if (warpIndex() < fullWarps)
     {
-        const float warpValue = reduceWarp<Operation>(value);
+        const Number warpValue = reduceWarp<Operation>(value);
         if (laneIndex() == 0)
             scratch[warpIndex()] = warpValue;
     }
@@ -149,7 +157,7 @@ WPK_DEVICE float reduceBlock(float value, float* scratch)
         scratch[fullWarps + laneIndex()] = value;
     }
     __syncthreads();
-    float result = scratch[0];
+    Number result = scratch[0];
     for (int i = 1; i < fullWarps + rest; ++i)
         result = Operation::combine(result, scratch[i]);
     return result;
@@ -158,35 +166,37 @@ WPK_DEVICE float reduceBlock(float value, float* scratch)
 } // namespace detail
 
 // Sum over the 32 lanes of the warp, in every lane.
-WPK_DEVICE float warpSum(float value)
+template <class Number>
+WPK_DEVICE Number warpSum(Number value)
 {
     return detail::reduceWarp<detail::Sum>(value);
 }
 
-// Maximum (fmaxf: a NaN loses to a number) over the 32 lanes of the warp, in every lane.
-WPK_DEVICE float warpMax(float value)
+// Maximum (a NaN loses to a number) over the 32 lanes of the warp, in every lane.
+template <class Number>
+WPK_DEVICE Number warpMax(Number value)
 {
     return detail::reduceWarp<detail::Maximum>(value);
 }
 
-// How many floats of shared scratch blockSum and blockMax need for a block of `threads`.
+// How many numbers of shared scratch blockSum and blockMax need for a block of `threads`.
 WPK_DEVICE constexpr int blockScratch(int threads)
 {
     return threads / kWarpSize + threads % kWarpSize;
 }
 
 // Sum over the block, in every thread. The block has exactly Threads threads, all of which call this;
-// `scratch` is shared memory of blockScratch(Threads) floats, free again once all have returned and
+// `scratch` is shared memory of blockScratch(Threads) numbers, free again once all have returned and
 // the next barrier (blockSum and blockMax begin with one) has passed.
-template <int Threads>
-WPK_DEVICE float blockSum(float value, float* scratch)
+template <int Threads, class Number>
+WPK_DEVICE Number blockSum(Number value, Number* scratch)
 {
     return detail::reduceBlock<detail::Sum, Threads>(value, scratch);
 }
 
 // Maximum over the block, on the same terms.
-template <int Threads>
-WPK_DEVICE float blockMax(float value, float* scratch)
+template <int Threads, class Number>
+WPK_DEVICE Number blockMax(Number value, Number* scratch)
 {
     return detail::reduceBlock<detail::Maximum, Threads>(value, scratch);
 }

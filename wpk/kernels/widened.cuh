@@ -1,4 +1,4 @@
-// Elements in the type that they are computed in: floating point in float, integers as they are.
+// Elements in the type that they are computed in: floating point in float or double, integers as they are.
 #pragma once
 
 #include <wpk/kernels/scalar.cuh>

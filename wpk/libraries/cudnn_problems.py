@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from wpk.dtypes import DType
 from wpk.libraries.cudnn_attention import ATTENTION
 from wpk.libraries.cudnn_convolution import CONVOLUTION
 from wpk.libraries.cudnn_description import Description, Translation
@@ -54,6 +55,9 @@ def why_not(problem: Problem) -> str | None:
     free = next((each.free for each in problem.extents if each.free is not None), None)
     if free is not None:
         return f"its size {free} is free, and cuDNN's plans are made for one size"
+    touched = (*problem.reads(), *problem.writes())
+    if any(each is not None and each.tensor.dtype is DType.FP64 for each in touched):
+        return "it has tensors of fp64: cuDNN is asked for 16 and 32 bits only"
     if (precision := problem.matrix_precision) is not None and precision.is_quantised:
         return f"products of bytes ({precision.value}): cuDNN is asked for 16 and 32 bits only"
     return _TRANSLATIONS[kind].why_not(problem) or _why_not_output(problem.y)

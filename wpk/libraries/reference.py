@@ -4,7 +4,8 @@
 
 u_mul is the rounding of a factor as the multiplier sees it, 0 where the factors lie in memory with
 16 bits (their products are exact in fp32); the sum is fp32, u = 2^-24, with K terms, and on tensor
-cores each partial sum of eight is cut, not rounded (`wpk.checks.error_bounds` has the sources).
+cores each partial sum of eight is cut, not rounded (`wpk.checks.error_bounds` has the sources). Of fp64
+u is 2^-52: the reference rounds as well.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +33,7 @@ from wpk.problems import (
 )
 
 Array = NDArray[Any]
-_U = 2.0**-24
+_U, _U_DOUBLE = 2.0**-24, 2.0**-52
 _SAFETY = 4.0
 _TENSOR_CORE_STEP = 8
 _SPECIAL_FUNCTIONS = 16.0
@@ -81,10 +82,17 @@ def worst_error(result: Array, case: RandomCase) -> float:
     return float(np.max(np.abs(wide - case.output) / case.allowed, initial=0.0))
 
 
+def _unit(problem: Problem) -> float:
+    """The roundoff of what is computed beside products, and of their sums."""
+    return _U_DOUBLE if problem.numbers is DType.FP64 else _U
+
+
 def _error(precision: Precision, terms: int, factors: Sequence[Tensor]) -> float:
     """Error of a sum in units of the sum of its products' magnitudes, whose factors lie in memory so."""
     if precision is Precision.INT8:
         return _U  # the sum is exact, and rounded to fp32 once
+    if precision is Precision.FP64:
+        return _SAFETY * _U_DOUBLE * (1 + sqrt(terms))
     narrow = precision.storage is not DType.FP32
     exact = narrow and all(each.dtype is precision.storage for each in factors)
     multiply = 0.0 if exact else precision.multiply_roundoff
@@ -160,7 +168,9 @@ def _normalisation(problem: Normalisation, rng: np.random.Generator) -> RandomCa
     x = np.broadcast_to(evaluate(problem.prologue, None, wide), shape)
     before = np.zeros(1)
     if not isinstance(problem.prologue, Operand):
-        before = _SPECIAL_FUNCTIONS * _U * (np.abs(x) + sum(np.abs(each) for each in wide))
+        before = (
+            _SPECIAL_FUNCTIONS * _unit(problem) * (np.abs(x) + sum(np.abs(each) for each in wide))
+        )
     exponential = problem.kind in (NormKind.SOFTMAX, NormKind.LOG_SOFTMAX)
     error = (_softmax_error if exponential else _norm_error)(problem, x, before)
     output, allowed = _finish(problem, normalise(x, problem), error, operands)
@@ -169,12 +179,13 @@ def _normalisation(problem: Normalisation, rng: np.random.Generator) -> RandomCa
 
 def _norm_error(problem: Normalisation, x: Array, before: Array) -> Array:
     """Errors of mean, difference and scale to first order, as `wpk.checks.error_bounds` has them."""
-    spread = _U * sqrt(problem.cols)
+    unit = _unit(problem)
+    spread = unit * sqrt(problem.cols)
     centred = problem.kind is NormKind.LAYER
     mean = x.mean(axis=-1, keepdims=True) if centred else np.zeros(1)
     d = x - mean
     scale = np.sqrt((d * d).mean(axis=-1, keepdims=True) + problem.epsilon)
-    d_error = _U * (np.abs(x) + np.abs(mean)) + spread * np.abs(x).mean(axis=-1, keepdims=True)
+    d_error = unit * (np.abs(x) + np.abs(mean)) + spread * np.abs(x).mean(axis=-1, keepdims=True)
     d_error = d_error + before + before.mean(axis=-1, keepdims=True)
     scale_error = (np.abs(d) * d_error).mean(axis=-1, keepdims=True) / scale + spread * scale
     return np.asarray(_SAFETY * (d_error + np.abs(d) * scale_error / scale) / scale)
@@ -184,7 +195,7 @@ def _softmax_error(problem: Normalisation, x: Array, before: Array) -> Array:
     """Of the weights or their logarithms, from the error of x and that of exponentials and sum."""
     below = np.abs(x - x.max(axis=-1, keepdims=True))
     relative = 2 * before.max(axis=-1, keepdims=True)
-    relative = relative + _SAFETY * _U * (sqrt(problem.cols) + below + 4)
+    relative = relative + _SAFETY * _unit(problem) * (sqrt(problem.cols) + below + 4)
     logarithm = problem.kind is NormKind.LOG_SOFTMAX
     return np.asarray(relative if logarithm else relative * normalise(x, problem))
 
@@ -206,8 +217,9 @@ def _finish(
     )
     moved = np.maximum(np.abs(up - output), np.abs(down - output))
     magnitude = np.abs(output) + np.abs(exact) + sum((np.abs(each) for each in wide), np.zeros(1))
-    own = _SPECIAL_FUNCTIONS * _U * magnitude
-    return output, moved + own + problem.y.dtype.unit_roundoff * np.abs(output) + 2.0**-24
+    unit = _unit(problem)
+    own = _SPECIAL_FUNCTIONS * unit * magnitude
+    return output, moved + own + problem.y.dtype.unit_roundoff * np.abs(output) + unit
 
 
 def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, terms: int = 1) -> Array:

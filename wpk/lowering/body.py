@@ -19,7 +19,8 @@ from wpk.extent import Extent
 from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering import view_ops
 from wpk.lowering.context import Context
-from wpk.lowering.integers import narrowed, numbers_of, wrapped
+from wpk.lowering.integers import narrowed, wrapped
+from wpk.lowering.numbers import numbers_of, numbers_of_anchor, numbers_of_cast
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import (
     Anchor,
@@ -181,7 +182,8 @@ class _Reader:
             return narrowed(symbol, target, is_stored=node.outputs[0].name == self.output)
         saturates = bool(node.attrs.get("saturate", 1))
         expression = cast(symbol.expression, symbol.dtype, target, saturates=saturates)
-        return replace(symbol, expression=expression, dtype=target)
+        numbers = numbers_of_cast(symbol, target)
+        return replace(symbol, expression=expression, dtype=target, numbers=numbers)
 
     def elementwise(self, node: gs.Node) -> Computation:
         parts = [self.operand(node, index) for index in range(len(node.inputs))]
@@ -217,13 +219,12 @@ class _Reader:
         inputs = tuple(self.symbol(t) if t.name else None for t in node.inputs)
         if any(isinstance(s, Computation) and s.anchor is not None for s in inputs):
             raise RefusedError("two operators that are not element-wise meet in one body")
-        if any(isinstance(s, Computation) and s.numbers is not None for s in inputs):
-            raise RefusedError(f"{node.op} of integers that are computed in the same body")
+        numbers = numbers_of_anchor(node, inputs)
         shape, leading = self.anchor_shapes[node.op](node, inputs, self.context)
         first = inputs[0]
         if first is None:
             raise RefusedError(f"{node.op} without its first input")
-        return of_anchor(Anchor(node, inputs, shape, leading), first.dtype)
+        return of_anchor(Anchor(node, inputs, shape, leading), first.dtype, numbers)
 
 
 def _is_held(values: NDArray[Any]) -> bool:
@@ -253,7 +254,10 @@ def _result_type(op: str, parts: Sequence[Computation]) -> DType:
 
 def _constant(node: gs.Node) -> NDArray[Any]:
     names = ("value", "value_float", "value_int", "value_ints", "value_floats")
-    value = next((node.attrs[name] for name in names if name in node.attrs), None)
-    if value is None:
+    name = next((name for name in names if name in node.attrs), None)
+    if name is None:
         raise RefusedError("a Constant without numbers")
+    value = node.attrs[name]
+    if name.startswith("value_float"):
+        return np.asarray(value, np.float32)
     return np.asarray(value.values if isinstance(value, gs.Constant) else value)

@@ -61,6 +61,8 @@ class Context:
             return self.precision if self.precision is Precision.TF32 else Precision.FP32
         if dtype in (DType.FP16, DType.BF16):
             return Precision(dtype.value)
+        if dtype is DType.FP64:
+            return Precision.FP64
         raise RefusedError(f"products of {dtype.value} tensors")
 
     def product_precision(self, first: View, second: View, terms: int) -> Precision:
@@ -105,8 +107,6 @@ class Context:
 
     def added(self, name: str, values: NDArray[Any]) -> View:
         """Register a constant under a name that nothing else has; return a view of all of it."""
-        if values.dtype == np.float64:
-            values = values.astype(np.float32)
         view = constant_view(name, values)
         self.constants[name] = values
         return view

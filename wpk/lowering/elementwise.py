@@ -2,7 +2,7 @@
 
 from wpk.lowering.anchors.base import LoweredProblem, stored
 from wpk.lowering.collapse import collapse
-from wpk.lowering.integers import whole
+from wpk.lowering.numbers import whole
 from wpk.lowering.symbols import Computation
 from wpk.lowering.views import View
 from wpk.problems import Elementwise

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wpk.dtypes import DType
-from wpk.expression import Apply, Expression, In, Operand, Round, Scalar
+from wpk.expression import Apply, Expression, Operand, Round, Scalar
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computation
 from wpk.operators import EXACT_IN_FP32, OPERATORS, Integers
@@ -18,8 +18,8 @@ from wpk.operators import EXACT_IN_FP32, OPERATORS, Integers
 _FORMS = (Integers.STAY, Integers.WRAP, Integers.COMPARE)
 
 
-def numbers_of(op: str, parts: Sequence[Computation]) -> DType | None:
-    """Return what an element-wise operator is computed in: int64 or uint64, None for fp32.
+def integers_of(op: str, parts: Sequence[Computation]) -> DType | None:
+    """Return what an element-wise operator on anything but fp64 is computed in: int64 or uint64, None for fp32.
 
     Args:
         op: The operator.
@@ -37,12 +37,13 @@ def numbers_of(op: str, parts: Sequence[Computation]) -> DType | None:
         wide = DType.UINT64 if DType.UINT64 in kinds else DType.INT64
     if op == "Pow" and kinds and floats and parts[0].dtype.is_integer:
         raise RefusedError(f"Pow of {parts[0].dtype} numbers to a power of {parts[1].dtype}")
-    if wide is not None and any(_is_computed(p) and p.numbers is not wide for p in parts):
+    if wide is not None and any(is_computed(p) and p.numbers is not wide for p in parts):
         raise RefusedError(f"{op} of integers and of what is computed in fp32 in one body")
     return wide
 
 
-def _is_computed(part: Computation) -> bool:
+def is_computed(part: Computation) -> bool:
+    """Tell whether a part is more than a tensor as it lies in memory, or a constant."""
     return part.anchor is not None or isinstance(part.expression, Apply | Round)
 
 
@@ -68,8 +69,10 @@ def narrowed(part: Computation, target: DType, *, is_stored: bool) -> Computatio
     A copy does so by itself, and a wider type holds all that a narrower one does.
 
     Raises:
-        RefusedError: It is fused with work in fp32, which has no such operation.
+        RefusedError: It is fused with work in floating point, which has no such operation.
     """
+    if part.numbers is DType.FP64:
+        raise RefusedError(f"a Cast of {part.dtype} to {target} fused with work in fp64")
     is_copy = part.expression == Operand(0) and not part.steps
     if part.anchor is None and ((is_stored and is_copy) or _holds(target, part.dtype)):
         return replace(part, dtype=target)
@@ -89,16 +92,3 @@ def _holds(target: DType, source: DType) -> bool:
     if signed == (source.numpy.kind == "i"):
         return target.bytes >= source.bytes
     return signed and target.bytes > source.bytes
-
-
-def whole(result: Computation) -> Expression:
-    """Return the expression of a result with what it is computed in.
-
-    Raises:
-        RefusedError: Integers are computed with in one body with an operator that is not element-wise.
-    """
-    if result.numbers is None:
-        return result.expression
-    if result.anchor is not None:
-        raise RefusedError("integers are computed with in one body with another operator")
-    return In(result.numbers, result.expression)

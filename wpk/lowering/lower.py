@@ -1,6 +1,6 @@
 """Lower an optimized graph to operators over values in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import onnx_graphsurgeon as gs
@@ -10,6 +10,7 @@ from wpk.errors import GraphError, WpkError
 from wpk.graph_passes import is_op, producer
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.base import LoweredProblem
+from wpk.lowering.anchors.box_selection import BoxSelectionBody, is_box_selection
 from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
 from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.bare_nodes import lower_bare
@@ -169,8 +170,8 @@ def _part_in_the_way(
 
 def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Function]) -> None:
     body = body_of(node, functions)
-    recurrent = is_recurrence(body)
-    if not recurrent:
+    whole = next((reader for fits, reader in _WHOLE if fits(body)), None)
+    if whole is None:
         require_supported(body, SHAPES)
     require_one_output(node, {t.name for t in state.graph.outputs})
     inputs = {
@@ -178,8 +179,8 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         for inner, outer in zip(body.inputs, node.inputs, strict=False)
         if inner and outer.name
     }
-    if recurrent:
-        _emit_recurrence(state, node, body, RecurrenceBody(body, inputs, state.context))
+    if whole is not None:
+        _emit_whole(state, node, body, whole(body, inputs, state.context))
         return
     attention = AttentionBody(body, inputs, state.context, SHAPES) if is_attention(body) else None
     result = attention.result if attention else read_body(body, inputs, state.context, SHAPES)
@@ -196,14 +197,25 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     _emit(state, node, body, lowered, home, output.name)
 
 
-def _emit_recurrence(
-    state: LoweringState, node: gs.Node, body: OperatorBody, recurrence: RecurrenceBody
+_WHOLE: tuple[
+    tuple[Callable[[OperatorBody], bool], type[RecurrenceBody | BoxSelectionBody]], ...
+] = (
+    (is_recurrence, RecurrenceBody),
+    (is_box_selection, BoxSelectionBody),
+)
+"""Bodies that a pass has made as a whole, and what reads them."""
+
+
+def _emit_whole(
+    state: LoweringState,
+    node: gs.Node,
+    body: OperatorBody,
+    read: RecurrenceBody | BoxSelectionBody,
 ) -> None:
     output = node.outputs[0]
-    dtype = element_type(output)
-    home = state.memory.home(output.name, dtype, recurrence.shape, recurrence.leading)
+    home = state.memory.home(output.name, element_type(output), read.shape, read.leading)
     state.views[output.name] = home
-    _emit(state, node, body, recurrence.lower(home), home, output.name)
+    _emit(state, node, body, read.lower(home), home, output.name)
 
 
 def _emit(

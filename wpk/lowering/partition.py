@@ -7,6 +7,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType, from_numpy
 from wpk.graph_passes import ONNX_DOMAINS
+from wpk.lowering.anchors.window import finds_places
 from wpk.lowering.body import OperatorBody
 from wpk.lowering.refusal import RefusedError
 
@@ -33,8 +34,12 @@ def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> OperatorBody:
 
 
 def output_of(node: gs.Node) -> gs.Tensor | None:
-    """Return the one output of a node that an operator computes: of TopK the indices, else the first."""
-    place = 1 if node.op == "TopK" and node.domain in ONNX_DOMAINS else 0
+    """Return the one output of a node that an operator computes: of TopK the indices, else the first.
+
+    A MaxPool that gives places computes these.
+    """
+    finds = node.op == "TopK" or (node.op == "MaxPool" and finds_places(node))
+    place = 1 if finds and node.domain in ONNX_DOMAINS else 0
     return node.outputs[place] if place < len(node.outputs) else None
 
 

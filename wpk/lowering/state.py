@@ -90,9 +90,9 @@ class LoweringState:
         note: str = "",
     ) -> None:
         """Append an operator that writes value ``output``; see `Operator` for the rest."""
-        for dtype in (self.memory.values[output].dtype, *(view.dtype for view in lowered.inputs)):
-            if not dtype.is_computed:
-                raise RefusedError(f"tensors of {dtype}, which no kernel computes")
+        types = {self.memory.values[output].dtype, *(view.dtype for view in lowered.inputs)}
+        if DType.FP64 in types and not lowered.problem.carries_double:
+            raise RefusedError(f"tensors of {DType.FP64}, which no kernel of this kind takes")
         inputs = tuple(self.source(view) for view in lowered.inputs)
         problem = sized(lowered.problem, self.free)
         self.operators.append(Operator(name, nodes, problem, inputs, (output,), call, note))

@@ -57,7 +57,8 @@ class Computation:
 
     The operands have the shape of the domain: that of the anchor's output, if there is an anchor.
     ``steps`` are the view operators that lead from there to the present ``shape``; they are undone
-    on the output's memory. ``numbers`` is what integers are computed in, where fp32 does not hold them.
+    on the output's memory. ``numbers`` is what it is computed in, where that is not fp32: fp64, or 64-bit
+    integers.
     """
 
     expression: Expression
@@ -83,13 +84,15 @@ class Computation:
     def as_view(self) -> View | None:
         """Return the view that this is nothing but a (rounded) reading of, if so.
 
+        What a product rounds anyway need not be rounded before; numbers of fp64 are not.
+
         Raises:
             NotAViewError: It would be, but its memory cannot be seen in this shape.
         """
         if self.steps and self.operands:
             raise NotAViewError(self.operands[0].source, self.operands[0].shape, self.shape)
         expression = self.expression
-        while isinstance(expression, Round):
+        while isinstance(expression, Round) and self.numbers is not DType.FP64:
             expression = expression.argument
         if isinstance(expression, Operand) and self.anchor is None:
             return self.operands[expression.index]
@@ -109,9 +112,9 @@ def of_scalar(value: float, dtype: DType) -> Computation:
     return Computation(Scalar(value), (), (1,), Extent(1), dtype)
 
 
-def of_anchor(anchor: Anchor, dtype: DType) -> Computation:
-    """Return the bare result of an anchor."""
-    return Computation(Acc(), (), anchor.shape, anchor.leading, dtype, anchor)
+def of_anchor(anchor: Anchor, dtype: DType, numbers: DType | None) -> Computation:
+    """Return the bare result of an anchor that is computed in fp64, or in fp32 (None)."""
+    return Computation(Acc(), (), anchor.shape, anchor.leading, dtype, anchor, (), numbers)
 
 
 def merge(parts: Sequence[Computation]) -> tuple[list[Expression], Computation]:

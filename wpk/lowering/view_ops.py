@@ -177,6 +177,6 @@ def cast_target(node: gs.Node) -> DType:
     if not code or code not in onnx.TensorProto.DataType.values():
         raise RefusedError(f"Cast to type {code}, which ONNX does not have")
     target = from_numpy(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
-    if target is None or not target.is_computed:
+    if target is None:
         raise RefusedError(f"Cast to {onnx.TensorProto.DataType.Name(code)}")
     return target

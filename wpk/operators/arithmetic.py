@@ -32,7 +32,7 @@ _POSITIVE = (0.0, math.inf)
 def cast(
     argument: Expression, source: DType, target: DType, *, saturates: bool = True
 ) -> Expression:
-    """A Cast: rounding to a type of 16 or 8 bits, truncation to an integer, a test for bool, else nothing.
+    """A Cast: rounding to a narrower floating point type, truncation to an integer, a test for bool, else nothing.
 
     Types of 16 bits hold every number of those of 8 bits.
 
@@ -46,6 +46,8 @@ def cast(
         return Round(target, _limited(argument, target) if saturates else argument)
     if target is DType.BOOL and source is not DType.BOOL:
         return apply("Not", apply("Equal", argument, Scalar(0.0)))
+    if source is DType.FP64 and target is DType.FP32:
+        return Round(target, argument)
     if target in (DType.FP16, DType.BF16) and source is not target:
         return argument if source.bytes == 1 else Round(target, argument)
     if target.is_integer and (source.is_float or source.is_fp8):

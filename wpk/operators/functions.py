@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from wpk.expression import Expression, Scalar, apply
 from wpk.operators.formulas import ANY_ACTIVATION, GATED, SATURATING, SINGLE, SPECIAL, direct
 from wpk.operators.row import (
@@ -23,8 +25,13 @@ _SELU_ALPHA = 1.67326319217681884765625  # ONNX's default
 _SELU_GAMMA = 1.05070102214813232421875
 
 
+def _attribute(attributes: Attributes, name: str, default: float) -> float:
+    """An attribute; ONNX holds its default, as any other, in fp32."""
+    return float(attributes.get(name, np.float32(default)))
+
+
 def _leaky(inputs: Sequence[Expression], attributes: Attributes) -> Expression:
-    return _negative_slope(inputs[0], Scalar(attributes.get("alpha", 0.01)))
+    return _negative_slope(inputs[0], Scalar(_attribute(attributes, "alpha", 0.01)))
 
 
 def _negative_slope(x: Expression, slope: Expression) -> Expression:
@@ -54,7 +61,7 @@ def _exponential(x: Expression, alpha: float, gamma: float) -> Expression:
 def _hard_sigmoid(inputs: Sequence[Expression], attributes: Attributes) -> Expression:
     line = apply(
         "Add",
-        apply("Mul", inputs[0], Scalar(attributes.get("alpha", 0.2))),
+        apply("Mul", inputs[0], Scalar(_attribute(attributes, "alpha", 0.2))),
         Scalar(attributes.get("beta", 0.5)),
     )
     return apply("Min", apply("Relu", line), Scalar(1.0))

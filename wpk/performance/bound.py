@@ -3,6 +3,8 @@
     max( bytes / BW_L2,  max(0, bytes - size_L2) / BW_global,
          products / peak of the fastest unit that the precision may use,  others / PERF_peak )
 
+PERF_peak is that of the ordinary cores in the numbers that a problem is computed in: fp64 has its own.
+
 Bytes are those of distinct elements. What fits L2 may already be there, and written bytes may stay
 there, so only the rest must cross global memory. Strict fp32 may split each operand into two tf32
 numbers and take three products (3xtf32), so its fastest unit is the faster of the ordinary cores
@@ -18,8 +20,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wpk.dtypes import Precision
-from wpk.performance.units import tensor_peak
+from wpk.dtypes import DType, Precision
+from wpk.performance.units import ordinary_peak, tensor_peak
 from wpk.problems import Problem
 from wpk.targets import Target
 
@@ -44,14 +46,15 @@ class Bound:
 def bound(problem: Problem, target: Target) -> Bound:
     """Return the bound of any problem on a target."""
     needs = problem.traffic()
-    unit, peak = "ordinary cores", target.peak_ordinary
+    ordinary = ordinary_peak(problem.numbers, target)
+    unit, peak = "ordinary cores", ordinary
     if problem.matrix_precision is not None:
         unit, peak = fastest_unit(problem.matrix_precision, target)
     limits = [
         (needs.bytes / target.l2_bandwidth, "L2"),
         (max(0.0, (needs.bytes - target.l2_bytes) / target.global_bandwidth), "global memory"),
         (needs.products / peak, unit),
-        (needs.others / target.peak_ordinary, "ordinary cores"),
+        (needs.others / ordinary, "ordinary cores"),
     ]
     seconds, limiter = max(limits, key=lambda limit: limit[0])
     return Bound(seconds, limiter, needs.bytes, needs.products + needs.others)
@@ -60,6 +63,8 @@ def bound(problem: Problem, target: Target) -> Bound:
 def fastest_unit(precision: Precision, target: Target) -> tuple[str, float]:
     """Return the fastest unit that a precision may use, and its operations per second."""
     tensor = tensor_peak(precision, target)
-    if tensor is not None and tensor > target.peak_ordinary:
+    numbers = DType.FP64 if precision is Precision.FP64 else DType.FP32
+    ordinary = ordinary_peak(numbers, target)
+    if tensor is not None and tensor > ordinary:
         return "tensor cores", tensor
-    return "ordinary cores", target.peak_ordinary
+    return "ordinary cores", ordinary

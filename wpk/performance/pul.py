@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wpk.performance.units import ordinary_peak
 from wpk.performance.work import Floats, Work
 from wpk.targets import Target
 
@@ -73,7 +74,7 @@ def gm_ratio(work: Work, target: Target) -> Floats:
 
     1 for the successor of a fusion through shared memory, which loads nothing (section 4.4).
     """
-    peak_intensity = target.peak_ordinary / target.global_bandwidth
+    peak_intensity = ordinary_peak(work.numbers, target) / target.global_bandwidth
     ratio: Floats = np.minimum(1.0, oitb(work, target) / peak_intensity)
     return ratio
 

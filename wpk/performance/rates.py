@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.performance.occupancy import WARP
-from wpk.performance.units import tensor_peak
+from wpk.performance.units import ordinary_peak, tensor_peak
 from wpk.performance.work import Floats, Work
 from wpk.targets import Target
 
@@ -141,4 +141,4 @@ def unit_peak(work: Work, target: Target) -> float:
     A precision without tensor cores on this GPU counts as the ordinary cores; templates refuse it.
     """
     tensor = None if work.unit is None else tensor_peak(work.unit, target)
-    return target.peak_ordinary if tensor is None else tensor
+    return ordinary_peak(work.numbers, target) if tensor is None else tensor

@@ -1,6 +1,6 @@
-"""What tensor cores reach at a precision."""
+"""What the units of a GPU reach at a precision, or in a type of numbers."""
 
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.targets import Target
 
 SPLIT_PRODUCTS = 3
@@ -16,3 +16,8 @@ def tensor_peak(precision: Precision, target: Target) -> float | None:
         return target.tensor_peak(precision)
     single = target.tensor_peak(Precision.TF32)
     return None if single is None else single / SPLIT_PRODUCTS
+
+
+def ordinary_peak(numbers: DType, target: Target) -> float:
+    """Return the operations per second of the ordinary cores in numbers of a type; integers count as fp32."""
+    return target.peak_double if numbers is DType.FP64 else target.peak_ordinary

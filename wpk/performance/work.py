@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 
 Columns = dict[str, NDArray[np.int64]]
 """Schedules as columns: parameter name to one value a schedule; all of the same length."""
@@ -40,6 +40,7 @@ class Work:
         chain_cycles: Cycles that a block takes for a step however little it computes: one load after
             another from shared memory that products wait for.
         turns: Tiles that a block computes one after another, where blocks are persistent; else 1.
+        numbers: What the ordinary cores compute in.
         by_warpgroups: Warpgroups multiply what tensor copies brought (wgmma, TMA): threads issue
             neither loads nor their addresses.
     """
@@ -63,6 +64,7 @@ class Work:
     thread_slots: Floats | float = 0.0
     chain_cycles: Floats | float = 0.0
     turns: Floats | float = 1.0
+    numbers: DType = DType.FP32
     by_warpgroups: bool = False
 
 

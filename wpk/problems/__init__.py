@@ -2,8 +2,10 @@
 
 from wpk.problems.access import Access
 from wpk.problems.attention import Attention
+from wpk.problems.box_selection import MOST_BOXES, BoxSelection
 from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
+from wpk.problems.determinant import MOST_ROWS, Determinant
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.fallback import Crossing, Fallback
 from wpk.problems.family import Family
@@ -27,4 +29,5 @@ from wpk.problems.prefix_scan import PrefixScan, ScanKind
 from wpk.problems.problem import FieldExpression, Problem
 from wpk.problems.recurrence import Cell, Recurrence
 from wpk.problems.reduction import ReduceKind, Reduction
+from wpk.problems.roi_align import MOST_SAMPLES, RoiAlign, RoiMode
 from wpk.problems.top_indices import TopIndices

@@ -37,6 +37,8 @@ class Elementwise(Problem):
     inputs: tuple[Tensor, ...]
     y: Tensor
 
+    carries_double = True
+
     @property
     def family(self) -> Family:
         """See `Problem.family`."""

@@ -36,6 +36,7 @@ class IndexedRead(Problem):
     index: Tensor
     y: Tensor
 
+    carries_double = True
     family = Family.MOVEMENT
 
     def words(self) -> str:
@@ -131,6 +132,7 @@ class IndexedWrite(Problem):
     updates: Tensor
     y: Tensor
 
+    carries_double = True
     family = Family.MOVEMENT
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.expression import flops
 from wpk.extent import Extent
 from wpk.problems.access import Access
@@ -68,6 +68,7 @@ class Matmul(Problem):
         """Products summed for one output element."""
         return self.k
 
+    carries_double = True
     family = Family.MATRIX_PRODUCT
 
     @property
@@ -130,6 +131,8 @@ class Matmul(Problem):
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""
         yield from no_bytes(self.precision, a=self.a, b=self.b)
+        if (self.precision is Precision.FP64) != (self.numbers is DType.FP64):
+            yield "epilogue", f"computed in {self.numbers}, behind a product of {self.precision}"
 
     def _siblings(self) -> Iterator["Matmul | None"]:
         y_like = (self.y, *self.epilogue.operands)

@@ -37,6 +37,7 @@ class Gather(Problem):
         """The one extent that may be free."""
         return self.count if self.count.free else self.outer
 
+    carries_double = True
     family = Family.MOVEMENT
 
     def words(self) -> str:
@@ -98,6 +99,7 @@ class Pad(Problem):
     x: Tensor
     y: Tensor
 
+    carries_double = True
     family = Family.MOVEMENT
 
     def words(self) -> str:

@@ -78,6 +78,7 @@ class Normalisation(Problem):
         """Elements of a row."""
         return self.cols
 
+    carries_double = True
     family = Family.NORMALISATION
 
     def words(self) -> str:

@@ -34,6 +34,7 @@ class PlacedRows(Problem):
     x: Tensor
     y: Tensor
 
+    carries_double = True
     family = Family.MOVEMENT
 
     @property

@@ -22,6 +22,13 @@ class PoolKind(StrEnum):
 
     MAX = "max"
     AVERAGE = "average"
+    PLACES = "places of the max"
+    COLUMN_PLACES = "places by columns of the max"
+
+    @property
+    def finds_places(self) -> bool:
+        """Whether it tells where the largest element is instead of what it is."""
+        return self in (PoolKind.PLACES, PoolKind.COLUMN_PLACES)
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,9 @@ class Pooling(Problem):
 
     Windows are clipped to the input. An average divides by the number of clipped elements, or with
     ``count_include_pad`` by the number of window elements inside the *padded* input (ONNX: elements
-    that ceil mode adds beyond the end padding never count).
+    that ceil mode adds beyond the end padding never count). The place of the first of the largest elements,
+    NaN being larger than every number, is its index in all of x as ONNX counts it, planes in columns or in
+    rows; -1 where a window lies all in the padding. Places have no epilogue.
 
     Operator inputs: ``x, *epilogue.operands``. Output: ``y``. Domain of x: (n, c, h, w); of y and
     the operands: (n, c, p, q). ``pad`` is (top, left), ``pad_end`` (bottom, right).
@@ -110,6 +119,8 @@ class Pooling(Problem):
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`; windows and padding are added in 32 bits."""
+        if self.kind.finds_places and self.epilogue != Epilogue():
+            yield "epilogue", "computes with places"
         for pad, window in zip((*self.pad, *self.pad_end), self.window * 2, strict=True):
             if pad > MAX_SIZE - window:
                 yield "pad", f"{pad} is not within {-MAX_SIZE} to {MAX_SIZE - window}"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import prod
 
+from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.problems.access import Access, Axes
 from wpk.problems.family import Family
@@ -27,7 +28,8 @@ class PrefixScan(Problem):
 
     From the end of the row instead where it is in ``reverse``; without the element itself where it is
     ``exclusive``. Operator inputs: ``x``. Domain of both: (outer..., size) where ``outer[0]`` is the leading
-    extent, at most four axes outside. Floating point is summed in fp32, integers in their type.
+    extent, at most four axes outside. Floating point is summed in fp32, fp64
+    and integers in their type.
     """
 
     kind: ScanKind
@@ -39,6 +41,7 @@ class PrefixScan(Problem):
     x: Tensor
     y: Tensor
 
+    carries_double = True
     family = Family.REDUCTION
 
     def words(self) -> str:
@@ -55,6 +58,11 @@ class PrefixScan(Problem):
         """See `Problem.accesses`."""
         domain: Axes = (self.leading, *self.outer[1:], self.size)
         return (Access(self.x, domain),), Access(self.y, domain)
+
+    @property
+    def numbers(self) -> DType:
+        """See `Problem.numbers`."""
+        return self.x.dtype if self.x.dtype is DType.FP64 else DType.FP32
 
     def traffic(self) -> Traffic:
         """See `Problem.traffic`; the first element of a row is added to nothing."""

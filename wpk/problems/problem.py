@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from wpk.dtypes import Precision
-from wpk.expression import Expression
+from wpk.dtypes import DType, Precision
+from wpk.expression import Expression, numbers_of
 from wpk.extent import Extent
 from wpk.problems.access import Access
 from wpk.problems.family import Family
@@ -66,6 +66,9 @@ class Problem(ABC):
     tuning store and digests hold of it; all else follows from them.
     """
 
+    carries_double = False
+    """Whether its kernels take tensors of fp64."""
+
     if TYPE_CHECKING:  # a kind may have a field of this name, whose default a property would become
 
         @property
@@ -123,6 +126,12 @@ class Problem(ABC):
     def matrix_precision(self) -> Precision | None:
         """The precision of its products; None where it has none that a tensor core could do."""
         return None
+
+    @property
+    def numbers(self) -> DType:
+        """What it computes in beside its products: fp32, or what its expressions say."""
+        found = (numbers_of(each.expression) for each in self.expressions())
+        return next((numbers for numbers in found if numbers is not DType.FP32), DType.FP32)
 
     @property
     def constant_shape(self) -> tuple[int, ...] | None:

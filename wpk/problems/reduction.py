@@ -59,6 +59,7 @@ class Reduction(Problem):
         """Elements reduced for one output element."""
         return prod(self.inner)
 
+    carries_double = True
     family = Family.REDUCTION
 
     def words(self) -> str:

@@ -32,6 +32,7 @@ class TopIndices(Problem):
     x: Tensor
     y: Tensor
 
+    carries_double = True
     family = Family.REDUCTION
 
     def words(self) -> str:

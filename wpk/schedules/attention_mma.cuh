@@ -99,7 +99,7 @@ WPK_DEVICE void storeAttention(
         float values[V] = {};
         if (column < Problem::width)
             staging.template get<V, Problem::emptyRowsAreZero>(row, column, values);
-        storeRowFromFloat<Y, V>(y, Y::offset(lengths.firstQuery(matrix), head, firstRow + row, column),
+        storeRowOf<Y, V>(y, Y::offset(lengths.firstQuery(matrix), head, firstRow + row, column),
             Problem::width - column, minOf(V, kRoom - column), values);
     }
 }

@@ -96,8 +96,8 @@ struct AttentionRow
                 continue;
             const bool empty = Problem::emptyRowsAreZero && !(total > 0.0f);
             const float value[1] = {empty ? 0.0f : weighted[i] * scale};
-            storeRowFromFloat<typename Problem::Y, 1>(y,
-                Problem::Y::offset(lengths.firstQuery(matrix), head, row, column), Problem::width - column, 1, value);
+            storeRowOf<typename Problem::Y, 1>(y, Problem::Y::offset(lengths.firstQuery(matrix), head, row, column),
+                Problem::width - column, 1, value);
         }
     }
 };

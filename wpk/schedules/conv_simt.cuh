@@ -18,11 +18,11 @@ WPK_DEVICE void convSimt(
 {
     using X = typename Problem::X;
     using W = typename Problem::W;
-    using Shape = SimtShape<Schedule>;
+    using Shape = SimtShape<Schedule, float>;
     constexpr int kVectorW = 4;
     static_assert(Problem::depth % kVectorW == 0, "packed filters are whole vectors");
-    using SinkA = SimtSink<Shape::strideA, Shape::rowMajor, Problem::x_vector>;
-    using SinkB = SimtSink<Shape::strideB, false, kVectorW>;
+    using SinkA = SimtSink<float, Shape::strideA, Shape::rowMajor, Problem::x_vector>;
+    using SinkB = SimtSink<float, Shape::strideB, false, kVectorW>;
     using Filters = MatrixSource<W, Problem::depth, 1, Problem::depth>;
     const auto limits = inputLimits<Problem>(inputs);
     using LoaderA = GatherLoader<PixelSource<Problem>, SinkA, Shape::blockM, Shape::blockK, Shape::threads,
@@ -44,7 +44,7 @@ WPK_DEVICE void convSimt(
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     const SimtThread<Shape> thread;
-    SimtSum<X, W> acc[Shape::threadM][Shape::threadN] = {};
+    SimtSum<X, W, float> acc[Shape::threadM][Shape::threadN] = {};
     multiplySimtTiles<Shape, true>(acc, thread, shared, loaderA, loaderB, range.count);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;

@@ -151,7 +151,7 @@ struct DepthwiseEnd
             for (int v = 0; v < V; ++v)
                 sums[pixel][v] = Problem::Epilogue::evaluate(sums[pixel][v], operands[pixel].values[v]);
             const int64 target = Y::offset(n, p + row, q + pixel, part.start);
-            storeRowFromFloat<Y, V>(y, target, valid, part.room, sums[pixel]);
+            storeRowOf<Y, V>(y, target, valid, part.room, sums[pixel]);
         }
     }
 };

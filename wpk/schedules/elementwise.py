@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from wpk.dtypes import DType
 from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
 from wpk.performance import Columns, Work
@@ -29,7 +30,7 @@ from wpk.schedules.unit import Type
 from wpk.targets import Target
 
 MAX_HELD = 64
-"""Elements that a thread may hold between loads and stores."""
+"""Elements of fp32 that a thread may hold between loads and stores; half as many of fp64."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,11 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
     def _limits(self, problem: Elementwise) -> Sequence[Limit]:
         """What a thread holds stays in registers."""
         operands = max(1, len(problem.inputs))
+        most = MAX_HELD // 2 if problem.numbers is DType.FP64 else MAX_HELD
         return (
             Limit(
-                f"vector * items * {operands} <= {MAX_HELD}",
-                f"a thread holds at most {MAX_HELD} elements of its {operands} inputs",
+                f"vector * items * {operands} <= {most}",
+                f"a thread holds at most {most} elements of its {operands} inputs",
             ),
         )
 
@@ -97,8 +99,9 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             stores=moved_bytes(domain.y, domain.full_shape, domain.row),
             blocks=ceil_divide(total, per_thread * threads),
             threads=threads,
-            registers=24 + per_thread * max(1, len(problem.inputs)),
+            registers=24 + per_thread * max(1, len(problem.inputs)) * (problem.numbers.bytes / 4),
             early=columns["early"] == 1,
+            numbers=problem.numbers,
         ).work(target)
 
     def kernel(self, problem: Elementwise, schedule: ElementwiseSchedule) -> KernelPlan:

@@ -113,6 +113,7 @@ struct Tile<Problem, Schedule, Tensors<One...>>
     static constexpr int bytes = (TileOperand<Problem, Schedule, One, 0>::bytes + ...);
     static constexpr int V = Schedule::vector;
     using Y = typename Problem::Y;
+    using Number = NumberOf<typename Problem::Expression>;
 
     static WPK_DEVICE void fill(const void* const* inputs, const TilePlace& at)
     {
@@ -129,12 +130,12 @@ struct Tile<Problem, Schedule, Tensors<One...>>
         }
         else
         {
-            float operands[V][sizeof...(One)];
+            Number operands[V][sizeof...(One)];
             readFrom<0, One...>(inputs, at, column, row, valid, operands);
             WPK_UNROLL
             for (int v = 0; v < V; ++v)
             {
-                result[v] = fromFloat<typename Y::Type>(Problem::Expression::evaluate(0.0f, operands[v]));
+                result[v] = fromNumber<typename Y::Type>(Problem::Expression::evaluate(Number(0), operands[v]));
             }
         }
     }
@@ -162,14 +163,14 @@ private:
 
     template <int I, class First, class... Rest>
     static WPK_DEVICE void readFrom(const void* const* inputs, const TilePlace& at, int column, int row, int valid,
-        float (&operands)[V][sizeof...(One)])
+        Number (&operands)[V][sizeof...(One)])
     {
         using Source = TileOperand<Problem, Schedule, First, I>;
         typename Source::Type values[V];
         Source::read(inputs[I], at, column, row, valid, values);
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
-            operands[v][I] = toFloat(values[v]);
+            operands[v][I] = toNumber<Number>(values[v]);
         if constexpr (sizeof...(Rest) > 0)
             readFrom<I + 1, Rest...>(inputs, at, column, row, valid, operands);
     }

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from wpk.expression import In, cpp_type, flops
+from wpk.dtypes import DType
+from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Elementwise, Tensor
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
@@ -57,8 +58,8 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             return reason
         if flat(problem).y.strides[-1] != 1:
             return "the output is not contiguous along any axis"
-        if isinstance(problem.expression, In):
-            return f"it computes in {problem.expression.dtype}"
+        if problem.numbers not in (DType.FP32, DType.FP64):
+            return f"it computes in {problem.numbers}"
         if _column(flat(problem)) is None:
             return "no input is contiguous along another axis than the output"
         return None
@@ -104,12 +105,13 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             stores=float(domain.leading.value * domain.per_leading * size),
             blocks=tiles,
             threads=threads,
-            registers=32.0 + vector * 2 * max(1, len(problem.inputs)),
+            registers=32.0 + vector * 2 * max(1, len(problem.inputs)) * (problem.numbers.bytes / 4),
             steps=tile**2 / (threads * vector),
             stages=tile**2 / (threads * vector),
             shared_bytes=tile * (tile * line + gap),
             thread_loads=len(crossing) * tile**2 / threads,
             early=columns["early"] == 1,
+            numbers=problem.numbers,
         ).work(target)
 
     def shared_accesses(

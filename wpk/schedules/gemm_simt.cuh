@@ -1,5 +1,5 @@
-// Matrix product in fp32 on the ordinary cores, with batch and broadcasting; tensors of any floating
-// type, products and sums in fp32. Sums of products of bytes are exact.
+// Matrix product in fp32 or fp64 on the ordinary cores, with batch and broadcasting; tensors of any floating
+// type, products and sums in the numbers of the epilogue. Sums of products of bytes are exact.
 //
 // The grid is MatrixBlock's. Problem and Schedule are named by gemm_simt.py.
 #pragma once
@@ -18,11 +18,12 @@ WPK_DEVICE void gemmSimt(
 {
     using A = typename Problem::A;
     using B = typename Problem::B;
-    using Shape = SimtShape<Schedule>;
+    using Number = NumberOf<typename Problem::Epilogue>;
+    using Shape = SimtShape<Schedule, Number>;
     using SourceA = MatrixSource<A, Problem::a_m, Problem::a_k, Problem::k>;
     using SourceB = MatrixSource<B, Problem::b_n, Problem::b_k, Problem::b_depth>;
-    using SinkA = SimtSink<Shape::strideA, Shape::rowMajor, Problem::a_vector>;
-    using SinkB = SimtSink<Shape::strideB, false, Problem::b_vector>;
+    using SinkA = SimtSink<Number, Shape::strideA, Shape::rowMajor, Problem::a_vector>;
+    using SinkB = SimtSink<Number, Shape::strideB, false, Problem::b_vector>;
     using LoaderA = GatherLoader<SourceA, SinkA, Shape::blockM, Shape::blockK, Shape::threads, Problem::a_vector,
         Problem::a_vector == 1>;
     using LoaderB = GatherLoader<SourceB, SinkB, Shape::blockN, Shape::blockK, Shape::threads, Problem::b_vector,
@@ -37,7 +38,7 @@ WPK_DEVICE void gemmSimt(
     LoaderB loaderB({block.b, Problem::n}, block.firstColumn, firstDepth);
 
     const SimtThread<Shape> thread;
-    SimtSum<A, B> acc[Shape::threadM][Shape::threadN] = {};
+    SimtSum<A, B, Number> acc[Shape::threadM][Shape::threadN] = {};
     multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count); // @constant_b
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;

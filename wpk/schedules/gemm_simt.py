@@ -1,4 +1,4 @@
-"""Matrix product in fp32 on the ordinary cores, with batch and broadcasting (gemm_simt.cuh)."""
+"""Matrix product in fp32 or fp64 on the ordinary cores, with batch and broadcasting (gemm_simt.cuh)."""
 
 from typing import ClassVar
 
@@ -8,8 +8,8 @@ from wpk.schedules.matrix_template import MatrixTemplate
 from wpk.schedules.simt_tiles import SimtSchedule, SimtTiles
 from wpk.targets import Target
 
-_VECTOR = 4
-"""Elements that travel together at most."""
+_ACCESS_BYTES = 16
+"""Of the widest access to what is multiplied: so many elements travel together."""
 
 
 class GemmSimtTemplate(MatrixTemplate[Matmul, SimtSchedule]):
@@ -34,7 +34,7 @@ class GemmSimtTemplate(MatrixTemplate[Matmul, SimtSchedule]):
         return "nk_pad" if problem.b_constant else None
 
     def _view(self, problem: Matmul) -> MatmulView:
-        return MatmulView(problem, _VECTOR)
+        return MatmulView(problem, _ACCESS_BYTES // problem.numbers.bytes)
 
     def _tiles(self, problem: Matmul) -> SimtTiles:
         view = self._view(problem)
@@ -43,4 +43,5 @@ class GemmSimtTemplate(MatrixTemplate[Matmul, SimtSchedule]):
             a_bytes=problem.a.dtype.bytes,
             b_vector=view.b_vector,
             b_bytes=view.b_dtype.bytes,
+            numbers=problem.numbers,
         )

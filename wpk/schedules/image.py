@@ -7,7 +7,7 @@ import numpy as np
 
 from wpk.expression import cpp_type
 from wpk.performance import Floats, input_extent
-from wpk.problems import Convolution, Pooling, Resize, Tensor
+from wpk.problems import Convolution, Pooling, Resize, RoiAlign, Tensor
 from wpk.schedules.limit import Limit
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -42,7 +42,7 @@ class Image:
     y: Tensor
 
     @classmethod
-    def of(cls, problem: Convolution | Pooling | Resize) -> Self:
+    def of(cls, problem: Convolution | Pooling | Resize | RoiAlign) -> Self:
         """Return the output of a problem."""
         _, c, p, q = problem.accesses()[1].sizes
         return cls(c, p, q, problem.y)
@@ -67,12 +67,12 @@ class Image:
         """The axis along which neighbouring threads lie."""
         return _C if self.channels_fastest else _Q
 
-    def operand_bytes(self, problem: Convolution | Pooling) -> float:
+    def operand_bytes(self, problem: Convolution | Pooling | RoiAlign) -> float:
         """Count the bytes that global memory moves for the epilogue's operands."""
         shape = problem.accesses()[1].sizes
         return sum(moved_bytes(t, shape, self.fastest) for t in problem.epilogue.operands)
 
-    def why_not(self, problem: Convolution | Pooling | Resize) -> str | None:
+    def why_not(self, problem: Convolution | Pooling | Resize | RoiAlign) -> str | None:
         """Say why threads cannot address the output or an input."""
         inputs, output = problem.accesses()
         for access in filter(None, (output, *inputs)):

@@ -8,9 +8,9 @@
 
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
-#include <wpk/kernels/picked_axes.cuh>
 #include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/widened.cuh>
+#include <wpk/kernels/written_place.cuh>
 
 namespace wpk
 {
@@ -24,28 +24,8 @@ enum class WriteKind
     min
 };
 
-enum class Advance
-{
-    none,
-    linear,
-    circular
-};
-
 namespace detail
 {
-
-// The place of an update, which may lie behind the one that its index names.
-template <class Problem, class Index>
-WPK_DEVICE int64 placeOf(const Index* index, int update)
-{
-    const int64 place = Problem::Picked::offset(index, Problem::indexStep);
-    if constexpr (Problem::advance == Advance::none)
-        return place;
-    else if constexpr (Problem::advance == Advance::linear)
-        return place < 0 ? place : place + update;
-    else
-        return place < 0 ? place : (place + update) % Problem::size;
-}
 
 // What an update makes of the element that is there.
 template <WriteKind Kind, class Value>
@@ -63,7 +43,7 @@ WPK_DEVICE Value updated(Value there, Value update)
     {
         return static_cast<Value>(there * update);
     }
-    else if constexpr (isSame<Value, float>)
+    else if constexpr (isSame<Value, float> || isSame<Value, double>)
     {
         return Kind == WriteKind::max ? larger(there, update) : smaller(there, update);
     }
@@ -108,7 +88,7 @@ WPK_DEVICE void indexedWrite(Inputs<3> inputs, int n, void* y)
         const int64 from = Updates::offset(at.leading, at.at[0], update, part.start);
         if constexpr (Problem::sharesIndex)
         {
-            if (detail::placeOf<Problem>(index, update) != at.at[1])
+            if (writtenPlace<Problem>(index, update) != at.at[1])
                 continue;
             loadRow<Updates, V>(inputs.at[2], from, part.valid, row);
             WPK_UNROLL
@@ -122,7 +102,7 @@ WPK_DEVICE void indexedWrite(Inputs<3> inputs, int n, void* y)
             {
                 if (v >= part.valid) // @row_ends
                     continue;
-                if (detail::placeOf<Problem>(index + v * Index::rowStride, update) != at.at[1])
+                if (writtenPlace<Problem>(index + v * Index::rowStride, update) != at.at[1])
                     continue;
                 const T own = load<T, 1>(static_cast<const T*>(inputs.at[2]) + from + v * Updates::rowStride)[0];
                 values[v] = detail::updated<Problem::kind>(values[v], widened(own));

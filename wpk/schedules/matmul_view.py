@@ -109,7 +109,7 @@ class MatmulView(MatrixView[Matmul]):
             "b_outer": Wide(b_outer),
             "b_middle": Wide(b_middle),
             "b_constant": p.b_constant,
-            **epilogue_members(p, store_width),
+            **epilogue_members(p, min(store_width, self._stored_together)),
         }
 
     def operand_members(self) -> dict[str, Member]:
@@ -128,6 +128,11 @@ class MatmulView(MatrixView[Matmul]):
             "a_vector": self.a_vector,
             "b_vector": self.b_vector,
         }
+
+    @property
+    def _stored_together(self) -> int:
+        """Columns that a thread has side by side at most: of fp64, what one access of its tile gives."""
+        return VECTOR_BYTES // DType.FP64.bytes if self.problem.numbers is DType.FP64 else 8
 
     def _vector(self, tensor: Tensor, axis: int, extent: int) -> int:
         if extent == 1:  # the next row may be the next element

@@ -123,5 +123,9 @@ class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
             grid=grid,
             threads=schedule.threads,
             shared_bytes=int(costs.shared_bytes[0]),
-            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
+            partials=Partials.of(
+                grid,
+                schedule.block_m * schedule.block_n * problem.numbers.bytes,
+                schedule.split,
+            ),
         )

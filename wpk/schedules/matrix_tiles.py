@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.performance import Columns, Floats, Work, matmul_flops
 from wpk.schedules.limit import Limit
 from wpk.targets import Target
 
 _MAX_REGISTERS = 255
-_PARTIAL_BYTES = 4.0  # of a sum that is not complete: fp32
 
 Cost = Callable[[Columns], Floats]
 """What each schedule takes of something."""
@@ -31,6 +30,7 @@ class TileCosts:
         slots: Issue slots of a thread in one step besides its operations and loads.
         chain: See `Work.chain_cycles`.
         by_warpgroups: See `Work`.
+        numbers: See `Work`.
     """
 
     unit: Precision | None
@@ -42,6 +42,7 @@ class TileCosts:
     slots: Floats | float = 0.0
     chain: Floats | float = 0.0
     by_warpgroups: bool = False
+    numbers: DType = DType.FP32
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class TiledProduct:
         early = columns.get("early", np.zeros_like(columns["split"])) == 1
         steps = np.ceil(self.tile_steps / parts)
         block_flops = matmul_flops(block_m, block_k * steps, block_n)
-        partial = np.where(parts > 1, block_m * block_n * _PARTIAL_BYTES, 0.0)
+        partial = np.where(parts > 1, block_m * block_n * float(costs.numbers.bytes), 0.0)
         return Work(
             unit=costs.unit,
             element_bytes=self.element_bytes,
@@ -95,6 +96,7 @@ class TiledProduct:
             thread_slots=steps * costs.slots,
             chain_cycles=costs.chain,
             by_warpgroups=costs.by_warpgroups,
+            numbers=costs.numbers,
         )
 
 

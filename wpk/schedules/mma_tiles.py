@@ -242,6 +242,8 @@ def _loader_limits(loader: _Loader, element: int) -> Sequence[Limit]:
 
 def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
     """Say why tensor cores cannot serve an operand of this type at this precision; None if they can."""
+    if precision is Precision.FP64:
+        return "products of fp64 are those of the ordinary cores (gemm_simt)"
     peak = tensor_peak(precision, target)
     if peak is None:
         return f"{target.name} has no tensor cores for {precision.value}"

@@ -4,6 +4,8 @@
 // Every thread takes runs of V elements, threads apart. Where the schedule caches, the prologue's
 // values stay in registers between the passes over a row; otherwise every pass reads the inputs again.
 //
+// Statistics are computed in the numbers of the epilogue (`NumberOf`), like all else.
+//
 // Problem: Inputs, Operands and Y over (leading, o1, o2, column); kind; Prologue; Epilogue; epsilon as fp32 bits;
 // columns; rowPadding: zeros that follow y's rows.
 #pragma once
@@ -31,13 +33,15 @@ namespace detail
 template <class Problem, class Schedule>
 struct NormRow
 {
+    using Number = NumberOf<typename Problem::Epilogue>;
+    static_assert(isSame<Number, NumberOf<typename Problem::Prologue>>, "all is computed in numbers of one type");
     static constexpr int V = Schedule::vector, threads = Schedule::threads;
     static constexpr bool isCached = Schedule::cached != 0;
     static constexpr int stride = threads * V;
     static constexpr int runs = ceilDivide(Problem::columns + Problem::rowPadding, stride);
     const void* const* inputs;
     int leading, o1, o2, first;
-    float cached[Schedule::cached ? runs : 1][V];
+    Number cached[Schedule::cached ? runs : 1][V];
 
     // f(run) for every run; unrolled where registers are indexed by it.
     template <class Function>
@@ -76,7 +80,7 @@ struct NormRow
     }
 
     // The prologue's values of a run; 0 beyond the row.
-    WPK_DEVICE void values(int run, float (&row)[V]) const
+    WPK_DEVICE void values(int run, Number (&row)[V]) const
     {
         if constexpr (Schedule::cached)
         {
@@ -92,20 +96,20 @@ struct NormRow
 
     // The sum or maximum over the row's elements of f(value), in every thread.
     template <bool IsMaximum, class Function>
-    WPK_DEVICE float reduce(Function f) const
+    WPK_DEVICE Number reduce(Function f) const
     {
-        float result = IsMaximum ? asFloat(0xff800000u) : 0.0f;
+        Number result = IsMaximum ? asFloat(0xff800000u) : 0.0f;
         forRuns(
             [&](int run)
             {
-                float row[V];
+                Number row[V];
                 values(run, row);
                 WPK_UNROLL
                 for (int v = 0; v < V; ++v)
                 {
                     if (v >= valid(run))
                         continue;
-                    result = IsMaximum ? fmaxf(result, f(row[v])) : result + f(row[v]);
+                    result = IsMaximum ? largerNumber(result, f(row[v])) : result + f(row[v]);
                 }
             });
         if constexpr (threads == kWarpSize)
@@ -114,24 +118,24 @@ struct NormRow
         }
         else
         {
-            __shared__ float scratch[blockScratch(threads)];
+            __shared__ Number scratch[blockScratch(threads)];
             return IsMaximum ? blockMax<threads>(result, scratch) : blockSum<threads>(result, scratch);
         }
     }
 
 private:
-    WPK_DEVICE void compute(int run, float (&row)[V]) const
+    WPK_DEVICE void compute(int run, Number (&row)[V]) const
     {
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
-            row[v] = 0.0f;
+            row[v] = Number(0);
         if (valid(run) <= 0)
             return;
-        OperandRows<typename Problem::Inputs, V> operands;
+        OperandRows<typename Problem::Inputs, V, Number> operands;
         operands.load(inputs, valid(run), leading, o1, o2, column(run));
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
-            row[v] = Problem::Prologue::evaluate(0.0f, operands.values[v]);
+            row[v] = Problem::Prologue::evaluate(Number(0), operands.values[v]);
     }
 };
 
@@ -141,8 +145,10 @@ template <class Problem, class Row>
 struct NormTail
 {
     static constexpr int V = Row::V;
-    using Operands = OperandRows<typename Problem::Operands, V>;
-    static constexpr bool kAhead = Row::isCached && V * Row::runs * Operands::count <= 64;
+    using Number = typename Row::Number;
+    using Operands = OperandRows<typename Problem::Operands, V, Number>;
+    static constexpr int kWords = V * Row::runs * Operands::count * static_cast<int>(sizeof(Number)) / 4;
+    static constexpr bool kAhead = Row::isCached && kWords <= 64;
     Operands ahead[kAhead ? Row::runs : 1];
 
     WPK_DEVICE void load(const Row& row, const void* const* pointers)
@@ -153,7 +159,7 @@ struct NormTail
     }
 
     // The epilogue of run `run`.
-    WPK_DEVICE void apply(float (&values)[V], const Row& row, const void* const* pointers, int run)
+    WPK_DEVICE void apply(Number (&values)[V], const Row& row, const void* const* pointers, int run)
     {
         if constexpr (!kAhead)
             loadRun(ahead[0], row, pointers, run);
@@ -171,34 +177,36 @@ private:
 };
 
 // y = (value - shift) * scale, or exp(value - shift) * scale for a softmax.
+template <class Number>
 struct NormScale
 {
-    float shift, scale;
+    Number shift, scale;
 };
 
 // A row of only -inf has -inf - -inf = NaN everywhere, as ONNX has.
 template <class Problem, class Row>
-WPK_DEVICE NormScale normScale(const Row& row)
+WPK_DEVICE NormScale<typename Row::Number> normScale(const Row& row)
 {
+    using Number = typename Row::Number;
     if constexpr (Problem::kind == NormKind::softmax || Problem::kind == NormKind::logSoftmax)
     {
-        const float top = row.template reduce<true>([](float value) { return value; });
-        const float sum = row.template reduce<false>([top](float value) { return expf(value - top); });
+        const Number top = row.template reduce<true>([](Number value) { return value; });
+        const Number sum = row.template reduce<false>([top](Number value) { return exponential(value - top); });
         if constexpr (Problem::kind == NormKind::softmax)
-            return {top, 1.0f / sum};
-        return {top + logf(sum), 1.0f};
+            return {top, Number(1) / sum};
+        return {top + logarithm(sum), Number(1)};
     }
     else
     {
-        constexpr float count = static_cast<float>(Problem::columns);
-        float mean = 0.0f;
+        constexpr Number count = static_cast<Number>(Problem::columns);
+        Number mean = Number(0);
         if constexpr (Problem::kind == NormKind::layer)
         {
-            mean = row.template reduce<false>([](float value) { return value; }) / count;
+            mean = row.template reduce<false>([](Number value) { return value; }) / count;
         }
-        const float squares =
-            row.template reduce<false>([mean](float value) { return (value - mean) * (value - mean); });
-        return {mean, 1.0f / sqrtf(squares / count + asFloat(Problem::epsilon))};
+        const Number squares =
+            row.template reduce<false>([mean](Number value) { return (value - mean) * (value - mean); });
+        return {mean, Number(1) / squareRoot(squares / count + asFloat(Problem::epsilon))};
     }
 }
 
@@ -221,26 +229,27 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
     detail::NormTail<Problem, Row> tail;
     tail.load(row, inputs.at + Problem::Inputs::count);
     row.prepare();
-    const detail::NormScale norm = detail::normScale<Problem>(row);
+    using Number = typename Row::Number;
+    const detail::NormScale<Number> norm = detail::normScale<Problem>(row);
     Row::forRuns(
         [&](int run)
         {
             const int column = row.column(run), valid = row.valid(run);
             if (column >= room)
                 return;
-            float values[V] = {};
+            Number values[V] = {};
             if (valid > 0)
             {
                 row.values(run, values);
                 WPK_UNROLL
                 for (int v = 0; v < V; ++v)
                 {
-                    const float centred = values[v] - norm.shift;
-                    values[v] = (Problem::kind == NormKind::softmax ? expf(centred) : centred) * norm.scale;
+                    const Number centred = values[v] - norm.shift;
+                    values[v] = (Problem::kind == NormKind::softmax ? exponential(centred) : centred) * norm.scale;
                 }
                 tail.apply(values, row, inputs.at + Problem::Inputs::count, run);
             }
-            storeRowFromFloat<Y, V>(y, Y::offset(at.leading, at.at[0], at.at[1], column), valid,
+            storeRowOf<Y, V>(y, Y::offset(at.leading, at.at[0], at.at[1], column), valid,
                 room % V == 0 ? V : minOf(V, room - column), values);
         });
 }

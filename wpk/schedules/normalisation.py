@@ -28,7 +28,7 @@ from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets import Target
 
 MAX_CACHED = 64
-"""Values of a row that a thread may keep."""
+"""Words of a row that a thread may keep."""
 
 _WARP = 32
 _OUTER_AXES = 3
@@ -101,12 +101,13 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     def _limits(self, problem: Normalisation) -> Sequence[Limit]:
         """What is cached fits the registers; only one-warp rows share a block."""
         room = problem.cols + problem.y.padding
+        most = MAX_CACHED * 4 // problem.numbers.bytes
         return (
             Limit(f"threads % {_WARP} == 0", "a row belongs to whole warps"),
             Limit(f"rows == 1 or threads == {_WARP}", "only one-warp rows share a block"),
             Limit(
-                f"cached == 0 or ceil_div({room}, vector * threads) * vector <= {MAX_CACHED}",
-                f"a thread keeps at most {MAX_CACHED} values",
+                f"cached == 0 or ceil_div({room}, vector * threads) * vector <= {most}",
+                f"a thread keeps at most {most} values",
             ),
         )
 
@@ -131,7 +132,8 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         passes = np.where(cached, 1.0, float(_PASSES[problem.kind]))
         runs = ceil_divide(problem.cols + problem.y.padding, vector * threads)
         ahead = vector * runs * len(problem.epilogue.operands)
-        ahead = np.where(ahead <= MAX_CACHED, ahead, 0.0)  # `NormTail` of the header
+        words = problem.numbers.bytes / 4
+        ahead = np.where(ahead * words <= MAX_CACHED, ahead, 0.0)  # `NormTail` of the header
         per_value = _FLOPS[problem.kind] + flops(problem.epilogue.expression)
         read, tail = (
             sum(moved_bytes(t, shape, axis) * narrow_access(vector, t.dtype.bytes) for t in tensors)
@@ -144,11 +146,13 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             stores=float(rows * (problem.cols + problem.y.padding) * problem.y.dtype.bytes),
             blocks=ceil_divide(rows, columns["rows"].astype(float)),
             threads=threads * columns["rows"],
-            registers=32 + vector * (2 + np.where(cached, runs, 0)) + np.where(cached, ahead, 0.0),
+            registers=32
+            + (vector * (2 + np.where(cached, runs, 0)) + np.where(cached, ahead, 0.0)) * words,
             steps=np.where(cached, 1.0, passes * runs),
-            shared_bytes=np.where(threads > _WARP, threads / _WARP * 4, 0.0),
+            shared_bytes=np.where(threads > _WARP, threads / _WARP * problem.numbers.bytes, 0.0),
             thread_loads=np.where(threads > _WARP, threads / _WARP * _PASSES[problem.kind], 0.0),
             early=columns["early"] == 1,
+            numbers=problem.numbers,
         ).work(target)
 
     def kernel(self, problem: Normalisation, schedule: NormalisationSchedule) -> KernelPlan:

@@ -1,7 +1,7 @@
 // A tensor with borders added or cropped; V neighbouring elements of a row of y to a thread.
 //
 // Problem: X and Y over (leading, d1, d2, row); extents x1, x2, xRow of x and y1, y2, yRow of y; begins; mode;
-// value as fp32 bits; rowPadding: zeros that follow y's rows.
+// value as fp64 bits; rowPadding: zeros that follow y's rows.
 #pragma once
 
 #include <wpk/kernels/early_launch.cuh>
@@ -85,7 +85,7 @@ WPK_DEVICE void pad(Inputs<1> inputs, int n, void* y)
         for (int v = 0; v < V; ++v)
         {
             const int i = outside ? -1 : detail::paddedIndex<mode>(start + v, Problem::xRow);
-            values[v] = fromFloat<typename Y::Type>(asFloat(Problem::value));
+            values[v] = fromDouble<typename Y::Type>(asDouble(Problem::value));
             if (i < 0)
                 continue;
             const auto* const x = static_cast<const typename X::Type*>(inputs.at[0]);

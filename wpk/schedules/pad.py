@@ -13,7 +13,7 @@ from wpk.schedules.strided import (
     why_unaddressable,
     why_unpaddable,
 )
-from wpk.schedules.unit import Enumerator, Members, Type, fp32_bits
+from wpk.schedules.unit import Bits, Enumerator, Member, Members, Type
 from wpk.schedules.vector_template import Reads, VectorTemplate
 from wpk.targets import Target
 
@@ -24,7 +24,7 @@ class PadTemplate(VectorTemplate[Pad]):
     """Every output element finds the input element that it shows."""
 
     name: ClassVar[str] = "pad"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Pad
 
     def why_not(self, problem: Pad, target: Target) -> str | None:
@@ -63,7 +63,10 @@ class PadTemplate(VectorTemplate[Pad]):
     def _members(self, problem: Pad) -> Members:
         first, second, row = _order(problem)
         order = (0, first, second, row)
-        constants = {"rowPadding": problem.y.padding, "value": fp32_bits(problem.value)}
+        constants: dict[str, Member] = {
+            "rowPadding": problem.y.padding,
+            "value": Bits(problem.value),
+        }
         for label, axis in (("1", first), ("2", second), ("Row", row)):
             constants[f"x{label}"] = 1 if axis is None else problem.x_shape[axis]
             constants[f"y{label}"] = 1 if axis is None else problem.y_shape[axis]

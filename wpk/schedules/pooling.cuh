@@ -1,8 +1,9 @@
-// Max and average pooling; a thread computes V neighbouring channels of one output pixel.
+// Max and average pooling, and where the largest element is; a thread computes V neighbouring channels of one output
+// pixel.
 //
-// Problem: X over (n, h, w, c); Y and Operands over (n, p, q, c); Epilogue; kMax or average; sizes as in
-// wpk/problems/pooling.py. channelsFastest says which way neighbouring threads go: along c, or along q.
-// paddingC, paddingQ: zeros that follow y's last channel or column.
+// Problem: X over (n, h, w, c); Y and Operands over (n, p, q, c); Epilogue; findsPlaces, by columns or by rows, else
+// isMax or average; sizes as in wpk/problems/pooling.py. channelsFastest says which way neighbouring threads go: along
+// c, or along q. paddingC, paddingQ: zeros that follow y's last channel or column.
 #pragma once
 
 #include <wpk/kernels/early_launch.cuh>
@@ -76,6 +77,72 @@ WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid,
     }
 }
 
+// Where the first of the largest elements of the window of output (p, q) is, in each of V channels from `c` on: its
+// index in all of x. NaN is larger than every number. -1 where the window lies all in the padding.
+template <class Problem, int V>
+WPK_DEVICE void placesInWindow(const void* x, int n, int p, int q, int c, int valid, int64 (&result)[V])
+{
+    using X = typename Problem::X;
+    float largest[V] = {};
+    int places[V];
+    WPK_UNROLL
+    for (int v = 0; v < V; ++v)
+        places[v] = -1;
+    WPK_KEEP_LOOP
+    for (int i = 0; i < Problem::windowH; ++i)
+    {
+        const int h = p * Problem::strideH - Problem::padTop + i * Problem::dilationH;
+        if (h < 0 || h >= Problem::h)
+            continue;
+        WPK_KEEP_LOOP
+        for (int j = 0; j < Problem::windowW; ++j)
+        {
+            const int w = q * Problem::strideW - Problem::padLeft + j * Problem::dilationW;
+            if (w < 0 || w >= Problem::w)
+                continue;
+            float values[V];
+            loadRowAs<X, V>(x, X::offset(n, h, w, c), valid, values);
+            const int place = Problem::byColumns ? h + w * Problem::h : h * Problem::w + w;
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+            {
+                const bool isNan = values[v] != values[v], wasNan = largest[v] != largest[v];
+                if (places[v] < 0 || (!wasNan && (isNan || values[v] > largest[v]))) // @first_of_equals
+                {
+                    largest[v] = values[v];
+                    places[v] = place;
+                }
+            }
+        }
+    }
+    WPK_UNROLL
+    for (int v = 0; v < V; ++v)
+    {
+        const int64 plane = static_cast<int64>(n) * Problem::channels + c + v;
+        result[v] = places[v] < 0 ? -1 : plane * (Problem::h * Problem::w) + places[v];
+    }
+}
+
+// What storeRow writes of one output pixel.
+template <class Problem, int V>
+WPK_DEVICE void poolPixel(
+    const void* const* inputs, int n, int p, int q, int c, int valid, typename Problem::Y::Type (&row)[V])
+{
+    if constexpr (Problem::findsPlaces)
+    {
+        placesInWindow<Problem, V>(inputs[0], n, p, q, c, valid, row);
+    }
+    else
+    {
+        float result[V];
+        poolWindow<Problem, V>(inputs[0], n, p, q, c, valid, result);
+        applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(result, inputs + 1, valid, n, p, q, c);
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            row[v] = fromFloat<typename Problem::Y::Type>(result[v]);
+    }
+}
+
 } // namespace detail
 
 template <class Problem, class Schedule>
@@ -93,15 +160,10 @@ WPK_DEVICE void pooling(Inputs<1 + Problem::Operands::count> inputs, int n, void
     const Place place(item);
     const Part part(place.chunk);
     const int valid = place.q < Problem::q ? part.valid : 0;
-    float result[V] = {};
+    typename Y::Type row[V] = {};
     if (valid > 0)
-    {
-        detail::poolWindow<Problem, V>(inputs.at[0], place.n, place.p, place.q, part.start, valid, result);
-        applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(
-            result, inputs.at + 1, valid, place.n, place.p, place.q, part.start);
-    }
-    const int64 target = Y::offset(place.n, place.p, place.q, part.start);
-    storeRowFromFloat<Y, V>(y, target, valid, part.room, result);
+        detail::poolPixel<Problem, V>(inputs.at, place.n, place.p, place.q, part.start, valid, row);
+    storeRow<Y, V>(y, Y::offset(place.n, place.p, place.q, part.start), valid, part.room, row);
 }
 
 } // namespace wpk

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import ClassVar
 
+from wpk.dtypes import DType
 from wpk.expression import flops
 from wpk.performance import Floats, pooling_flops
 from wpk.problems import Pooling, PoolKind
@@ -20,11 +21,14 @@ class PoolingTemplate(VectorTemplate[Pooling]):
     """Every window is read by its own thread; neighbours meet in the L1 cache."""
 
     name: ClassVar[str] = "pooling"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     problem_type = Pooling
 
     def why_not(self, problem: Pooling, target: Target) -> str | None:
-        """Refuse tensors beyond 32-bit addressing and padding along rows."""
+        """Refuse tensors beyond 32-bit addressing, padding along rows, and places that are no int64."""
+        del target
+        if problem.kind.finds_places and problem.y.dtype is not DType.INT64:
+            return f"places are {problem.y.dtype.value}; int64 is carried"
         return why_operand_missing(problem) or Image.of(problem).why_not(problem)
 
     def _limits(self, problem: Pooling) -> Sequence[Limit]:
@@ -53,9 +57,19 @@ class PoolingTemplate(VectorTemplate[Pooling]):
         return {
             "X": Type(cpp_tensor(problem.x, ORDER)),
             **image_members(problem),
-            "isMax": problem.kind is PoolKind.MAX,
-            "countIncludePad": problem.count_include_pad,
+            **_kind(problem),
             **both_axes("window", problem.window),
             "padBottom": problem.pad_end[0],
             "padRight": problem.pad_end[1],
         }
+
+
+def _kind(problem: Pooling) -> Members:
+    """What a window becomes."""
+    if problem.kind.finds_places:
+        return {"findsPlaces": True, "byColumns": problem.kind is PoolKind.COLUMN_PLACES}
+    return {
+        "findsPlaces": False,
+        "isMax": problem.kind is PoolKind.MAX,
+        "countIncludePad": problem.count_include_pad,
+    }

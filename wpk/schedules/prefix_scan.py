@@ -112,6 +112,7 @@ class PrefixScanTemplate(SingleKernelTemplate[PrefixScan, PrefixScanSchedule]):
             shared_bytes=np.where(splits > 1, threads * _value_bytes(problem), 0.0),
             thread_loads=np.where(splits > 1, 1.0, 0.0),
             early=columns["early"] == 1,
+            numbers=problem.numbers,
         ).work(target)
 
     def kernel(self, problem: PrefixScan, schedule: PrefixScanSchedule) -> KernelPlan:
@@ -145,4 +146,4 @@ def _along_row(problem: PrefixScan) -> bool:
 
 def _value_bytes(problem: PrefixScan) -> int:
     """Bytes of what is summed."""
-    return 4 if problem.x.dtype.is_float else problem.x.dtype.bytes
+    return problem.numbers.bytes if problem.x.dtype.is_float else problem.x.dtype.bytes

@@ -5,6 +5,8 @@
 // the outer axis (alongOuter) an item is V neighbouring outputs and neighbouring threads hold neighbouring
 // items; otherwise an item is one output, and neighbouring threads take neighbouring runs of V inner elements.
 //
+// What is reduced is computed in the numbers of the epilogue (`NumberOf`).
+//
 // Problem: Inputs over (leading, o1, o2, i1, i2, i3, row) alongOuter, else (leading, o1, o2, row, i1, i2, i3);
 // Y and Operands over (leading, o1, o2, row); kind; Prologue; Epilogue; rowPadding: zeros that follow y's rows.
 #pragma once
@@ -28,21 +30,21 @@ enum class ReduceKind
 namespace detail
 {
 
-template <ReduceKind Kind>
-WPK_DEVICE float reduceIdentity()
+template <ReduceKind Kind, class Number>
+WPK_DEVICE Number reduceIdentity()
 {
     if constexpr (Kind == ReduceKind::prod)
-        return 1.0f;
+        return Number(1);
     if constexpr (Kind == ReduceKind::max)
         return asFloat(0xff800000u); // -inf
     if constexpr (Kind == ReduceKind::min)
         return asFloat(0x7f800000u);
-    return 0.0f;
+    return Number(0);
 }
 
 // Maxima and minima hand a NaN on.
-template <ReduceKind Kind>
-WPK_DEVICE float reduceTwo(float a, float b)
+template <ReduceKind Kind, class Number>
+WPK_DEVICE Number reduceTwo(Number a, Number b)
 {
     if constexpr (Kind == ReduceKind::max)
     {
@@ -64,19 +66,20 @@ WPK_DEVICE float reduceTwo(float a, float b)
 
 // Reduces share `share` of `Splits` of the inner elements of the item at (leading, o1, o2, row). Loads go out in
 // groups, as many as a few registers hold.
-template <class Problem, int V, int Outputs, int Splits>
+template <class Problem, int V, int Outputs, int Splits, class Number>
 WPK_DEVICE void reduceShare(
-    const void* const* inputs, int leading, int o1, int o2, int row, int valid, int share, float (&sums)[V])
+    const void* const* inputs, int leading, int o1, int o2, int row, int valid, int share, Number (&sums)[V])
 {
-    using Operands = OperandRows<typename Problem::Inputs, V>;
+    using Operands = OperandRows<typename Problem::Inputs, V, Number>;
     constexpr bool outer = Problem::alongOuter;
     constexpr int runs = outer ? Problem::i3 : ceilDivide(Problem::i3, V);
     constexpr int total = Problem::i1 * Problem::i2 * runs, steps = ceilDivide(total, Splits);
-    constexpr int elements = minOf(64, 32768 / (Outputs * Splits)); // of large blocks, a thread has few registers
+    constexpr int words = minOf(64, 32768 / (Outputs * Splits)); // of large blocks, a thread has few registers
+    constexpr int elements = words * 4 / static_cast<int>(sizeof(Number));
     constexpr int atOnce = minOf(steps, maxOf(1, minOf(8, elements / (V * maxOf(1, Operands::count)))));
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
-        sums[v] = reduceIdentity<Problem::kind>();
+        sums[v] = reduceIdentity<Problem::kind, Number>();
     WPK_KEEP_LOOP
     for (int first = share; first < total; first += atOnce * Splits)
     {
@@ -102,20 +105,20 @@ WPK_DEVICE void reduceShare(
             {
                 if (v >= present[j] || first + j * Splits >= total)
                     continue;
-                const float value = Problem::Prologue::evaluate(0.0f, operands[j].values[v]);
-                sums[v] = reduceTwo<Problem::kind>(sums[v], value);
+                const Number value = Problem::Prologue::evaluate(Number(0), operands[j].values[v]);
+                sums[v] = reduceTwo<Problem::kind>(sums[v], value); // @reduced
             }
         }
     }
 }
 
 // Combines the shares of every item; share 0 holds the result.
-template <ReduceKind Kind, int Outputs, int Splits, int V>
-WPK_DEVICE void combineShares(int output, int share, float (&sums)[V])
+template <ReduceKind Kind, int Outputs, int Splits, class Number, int V>
+WPK_DEVICE void combineShares(int output, int share, Number (&sums)[V])
 {
-    __shared__ float shares[Splits > 1 ? Splits * Outputs * V : 1];
+    __shared__ Number shares[Splits > 1 ? Splits * Outputs * V : 1];
     // Neighbouring threads write neighbouring words.
-    float* const own = shares + share * Outputs + output;
+    Number* const own = shares + share * Outputs + output;
     constexpr int plane = Splits * Outputs;
     if constexpr (Splits > 1)
     {
@@ -143,6 +146,8 @@ template <class Problem, class Schedule>
 WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::count> inputs, int n, void* y)
 {
     using Y = typename Problem::Y;
+    using Number = NumberOf<typename Problem::Epilogue>;
+    static_assert(isSame<Number, NumberOf<typename Problem::Prologue>>, "all is computed in numbers of one type");
     constexpr int V = Schedule::vector, outputs = Schedule::outputs, splits = Schedule::splits;
     constexpr bool outer = Problem::alongOuter;
     constexpr int W = outer ? V : 1; // outputs of an item
@@ -155,7 +160,7 @@ WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::cou
     const bool inside = item < Place::items(n);
     const Place at(inside ? item : 0);
     const Part part(at.at[2]);
-    float sums[V] = {};
+    Number sums[V] = {};
     startIfEarly<Schedule>(); // @previous_awaited
     if (inside && part.valid > 0)
     {
@@ -165,7 +170,7 @@ WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::cou
     detail::combineShares<Problem::kind, outputs, splits>(output, share, sums);
     if (!inside || share != 0)
         return;
-    float result[W];
+    Number result[W];
     WPK_UNROLL
     for (int w = 0; w < W; ++w)
         result[w] = sums[w];
@@ -179,14 +184,14 @@ WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::cou
     {
         WPK_UNROLL
         for (int w = 0; w < W; ++w)
-            result[w] /= static_cast<float>(Problem::i1 * Problem::i2 * Problem::i3);
+            result[w] /= static_cast<Number>(Problem::i1 * Problem::i2 * Problem::i3);
     }
     if (part.valid > 0)
     {
         applyToRow<typename Problem::Epilogue, typename Problem::Operands, W>(
             result, inputs.at + Problem::Inputs::count, part.valid, at.leading, at.at[0], at.at[1], part.start);
     }
-    storeRowFromFloat<Y, W>(y, Y::offset(at.leading, at.at[0], at.at[1], part.start), part.valid, part.room, result);
+    storeRowOf<Y, W>(y, Y::offset(at.leading, at.at[0], at.at[1], part.start), part.valid, part.room, result);
 }
 
 } // namespace wpk

@@ -31,7 +31,7 @@ STATIC_SHARED_BYTES = 48 * 1024
 """Shared memory that a kernel may declare."""
 
 _MOST_LOADS, _MOST_LOADED, _BLOCK_LOADED = 8, 64, 32768
-"""Loads that a thread has under way at once, and elements of them, in a thread and in a block;
+"""Loads that a thread has under way at once, and words of them, in a thread and in a block;
 reduction.cuh has the same."""
 
 
@@ -58,7 +58,7 @@ class ReductionSchedule(Schedule):
 
 
 class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
-    """Threads walk the axis along which the inputs are contiguous, reduced or not; sums are fp32."""
+    """Threads walk the axis along which the inputs are contiguous, reduced or not; sums are fp32, or fp64."""
 
     name: ClassVar[str] = "reduction"
     version: ClassVar[int] = 5
@@ -98,7 +98,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             Limit("(splits & (splits - 1)) == 0", "threads of an output are a power of two"),
             Limit("outputs * splits % 32 == 0", "a block has whole warps"),
             Limit(
-                f"outputs * splits * vector * 4 <= {STATIC_SHARED_BYTES}",
+                f"outputs * splits * vector * {_value_bytes(problem)} <= {STATIC_SHARED_BYTES}",
                 f"shares take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
             ),
         )
@@ -133,7 +133,8 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         run = outputs * vector if view.along_outer else splits * vector
         size = problem.inputs[0].dtype.bytes if problem.inputs else 4
         operands = max(1, len(problem.inputs))
-        elements = np.minimum(_MOST_LOADED, _BLOCK_LOADED / threads)
+        words = _value_bytes(problem) / 4
+        elements = np.minimum(_MOST_LOADED, _BLOCK_LOADED / threads) / words
         at_once = np.floor(elements / (vector * operands)).clip(1, _MOST_LOADS)
         tail = prod(outer) * flops(problem.epilogue.expression)
         moved = sum(moved_bytes(t, shape, fastest or 0) for t in problem.inputs)
@@ -144,12 +145,14 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             stores=float(prod(outer) * problem.y.dtype.bytes),
             blocks=blocks,
             threads=threads,
-            registers=24 + vector * (1 + len(problem.inputs) * at_once),
+            registers=24
+            + vector * (1 + len(problem.inputs) * at_once) * (_value_bytes(problem) / 4),
             steps=walked.clip(min=1.0),
             stages=np.minimum(walked, at_once).clip(min=1.0),
-            shared_bytes=threads * vector * 4 * (splits > 1),
+            shared_bytes=threads * vector * _value_bytes(problem) * (splits > 1),
             thread_loads=vector * (splits > 1),
             early=columns["early"] == 1,
+            numbers=problem.numbers,
         ).work(target)
 
     def shared_accesses(
@@ -159,14 +162,14 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         if schedule.splits == 1:
             return ()
         half, along_outer = schedule.splits // 2 * schedule.outputs, view_of(problem).along_outer
-        addresses = []
+        size, addresses = _value_bytes(problem), []
         for thread in range(32):
             output, share = thread % schedule.outputs, thread // schedule.outputs
             if not along_outer:
                 output, share = thread // schedule.splits, thread % schedule.splits
             word = half + share * schedule.outputs + output
-            addresses.append(word * 4 if share < schedule.splits // 2 else -1)
-        return (SharedAccess(tuple(addresses), 4, schedule.vector),)
+            addresses.append(word * size if share < schedule.splits // 2 else -1)
+        return (SharedAccess(tuple(addresses), size, schedule.vector),)
 
     def kernel(self, problem: Reduction, schedule: ReductionSchedule) -> KernelPlan:
         """Items are outputs, or vectors of them."""
@@ -201,3 +204,8 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             grid=linear_grid(problem.leading, items, schedule.outputs),
             threads=schedule.threads,
         )
+
+
+def _value_bytes(problem: Reduction) -> int:
+    """Bytes of what is reduced."""
+    return problem.numbers.bytes

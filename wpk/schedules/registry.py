@@ -5,11 +5,13 @@ from typing import Any
 from wpk.schedules.arg_reduction import ArgReductionTemplate
 from wpk.schedules.attention_mma import AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtTemplate
+from wpk.schedules.box_selection import BoxSelectionTemplate
 from wpk.schedules.conv_halo import ConvHaloTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
+from wpk.schedules.determinant import DeterminantTemplate
 from wpk.schedules.elementwise import ElementwiseTemplate
 from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
 from wpk.schedules.gather import GatherTemplate
@@ -17,6 +19,7 @@ from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
 from wpk.schedules.indexed_read import IndexedReadTemplate
 from wpk.schedules.indexed_write import IndexedWriteTemplate
+from wpk.schedules.latest_write import LatestWriteTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.placed_rows import PlacedRowsTemplate
@@ -26,6 +29,7 @@ from wpk.schedules.recurrence_mma import RecurrenceMmaTemplate
 from wpk.schedules.recurrence_simt import RecurrenceSimtTemplate
 from wpk.schedules.reduction import ReductionTemplate
 from wpk.schedules.resize import ResizeTemplate
+from wpk.schedules.roi_align import RoiAlignTemplate
 from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
@@ -45,6 +49,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     AttentionSimtTemplate(),
     DepthwiseTemplate(),
     PoolingTemplate(),
+    RoiAlignTemplate(),
     RecurrenceMmaTemplate(),
     RecurrenceSimtTemplate(),
     ReductionTemplate(),
@@ -54,10 +59,13 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     GatherTemplate(),
     IndexedReadTemplate(),
     IndexedWriteTemplate(),
+    LatestWriteTemplate(),
     PadTemplate(),
     PlacedRowsTemplate(),
     ResizeTemplate(),
     PrefixScanTemplate(),
+    DeterminantTemplate(),
+    BoxSelectionTemplate(),
     ArgReductionTemplate(),
     TopByRankTemplate(),
     TopBySortingTemplate(),

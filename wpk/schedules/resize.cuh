@@ -131,7 +131,7 @@ WPK_DEVICE void resize(Inputs<1> inputs, int n, void* y)
         float result[V] = {};
         if (valid > 0)
             detail::interpolate<Problem, V>(inputs.at[0], place.n, h, w, part.start, valid, result);
-        storeRowFromFloat<Y, V>(y, target, valid, part.room, result);
+        storeRowOf<Y, V>(y, target, valid, part.room, result);
     }
     else
     {

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from wpk.dtypes import DType
 from wpk.performance import Columns, Floats, SharedAccess
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_template import TileSchedule
@@ -18,7 +19,7 @@ _WARP = 32
 _MAX_ACCUMULATORS = 64
 _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 30  # addresses and counters, read from ptxas reports of both templates
-_FLOAT = 4
+_ACCESS_BYTES = 16  # of the widest
 _BLOCK_K = (8, 16, 32)
 _THREADS_M, _THREADS_N = "(block_m // thread_m)", "(block_n // thread_n)"
 _THREADS = f"({_THREADS_M} * {_THREADS_N})"
@@ -37,7 +38,7 @@ class SimtSchedule(TileSchedule):
         thread_m: Rows of a thread.
         thread_n: Columns of a thread.
         row_major: 1: the rows' tile lies pixel by pixel; 0: channel by channel, as the columns'.
-        padding: Floats after each line of the tiles.
+        padding: Numbers after each line of the tiles.
         prefetch: 1: the next tile is loaded during the computation.
         split: Blocks that share the reduction of a tile.
         early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
@@ -71,16 +72,18 @@ class SimtTiles:
         a_bytes: Bytes of its elements in memory.
         b_vector: The same for the columns' operand.
         b_bytes: Bytes of its elements in memory.
+        numbers: What is multiplied, fp32 or fp64: tiles hold it whatever the types in memory.
     """
 
     a_vector: int
     a_bytes: int
     b_vector: int
     b_bytes: int
+    numbers: DType = DType.FP32
 
     def shared_accesses(self, schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:
         """Return the loads of a step, of the rows' and of the columns' tile, as the first warp makes them."""
-        return _shared_accesses(schedule)  # tiles are fp32 whatever the types of a problem
+        return _shared_accesses(schedule, self.numbers.bytes)
 
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
         """Return the values to try for a product of these sizes; tiles far beyond it are left out.
@@ -119,8 +122,8 @@ class SimtTiles:
                 for side in ("thread_m", "thread_n")
             ),
             Limit(
-                f"thread_m * thread_n <= {_MAX_ACCUMULATORS}",
-                f"a thread has at most {_MAX_ACCUMULATORS} accumulators",
+                f"thread_m * thread_n <= {_MAX_ACCUMULATORS // self._words}",
+                f"a thread has at most {_MAX_ACCUMULATORS // self._words} accumulators",
             ),
             Limit("block_k == 4 or block_k % 8 == 0", "a step is 4 elements, or a multiple of 8"),
             Limit("padding % 4 == 0", "lines stay aligned to 16 bytes"),
@@ -132,23 +135,30 @@ class SimtTiles:
         return TileCosts(
             unit=None,
             threads=threads(columns),
-            shared_bytes=shared_bytes(columns),
+            shared_bytes=shared_bytes(columns, self.numbers.bytes),
             registers=self.registers(columns),
-            loads=_loads(columns),
+            loads=_loads(columns, self.numbers.bytes),
             stages=columns["prefetch"].astype(np.float64) + 1.0,
+            numbers=self.numbers,
         )
 
     def registers(self, columns: Columns) -> Floats:
         """Count the accumulators, operands of a step, values under way, and the rest; or a split's sum."""
         thread_m, thread_n = columns["thread_m"], columns["thread_n"]
-        operands = thread_m * np.where(columns["row_major"] == 1, 4, 2) + thread_n * 2
+        words, run = self._words, _ACCESS_BYTES // self.numbers.bytes
+        operands = thread_m * np.where(columns["row_major"] == 1, run, 2) + thread_n * 2
         held = sum(
             (columns[side] * columns["block_k"] / threads(columns) * (size / 4 + 1 / vector))
             for side, vector, size in self._sides()
         )
-        product = thread_m * thread_n + operands + held + float(_OTHER_REGISTERS)
-        accumulators = (thread_m * thread_n).astype(np.float64)
+        product = (thread_m * thread_n + operands) * words + held + float(_OTHER_REGISTERS)
+        accumulators = (thread_m * thread_n * words).astype(np.float64)
         return np.maximum(product, sum_registers(accumulators, threads(columns), columns))
+
+    @property
+    def _words(self) -> int:
+        """Registers of a number."""
+        return self.numbers.bytes // 4
 
     def _sides(self) -> tuple[tuple[str, int, int], tuple[str, int, int]]:
         return (
@@ -163,7 +173,7 @@ def threads(columns: Columns) -> Floats:
     return count
 
 
-def shared_bytes(columns: Columns) -> Floats:
+def shared_bytes(columns: Columns, number_bytes: int) -> Floats:
     """Count the bytes of both tiles with their padding, twice with prefetching."""
     block_m, block_n, block_k = (columns[f"block_{axis}"] for axis in "mnk")
     padding = columns["padding"]
@@ -171,7 +181,7 @@ def shared_bytes(columns: Columns) -> Floats:
         columns["row_major"] == 1, (block_k + padding) * block_m, (block_m + padding) * block_k
     )
     tiles = a + (block_n + padding) * block_k
-    total: Floats = (tiles * (1 + columns["prefetch"]) * _FLOAT).astype(np.float64)
+    total: Floats = (tiles * (1 + columns["prefetch"]) * number_bytes).astype(np.float64)
     return total
 
 
@@ -184,29 +194,31 @@ def _gather_limit(side: str, vector: int, size: int) -> Limit:
     )
 
 
-def _loads(columns: Columns) -> Floats:
+def _loads(columns: Columns, number_bytes: int) -> Floats:
     """Shared memory loads of a thread in one step."""
     thread_m, thread_n = columns["thread_m"], columns["thread_n"]
-    runs_m = np.where(columns["row_major"] == 1, thread_m / 4, np.ceil(thread_m / 4))
-    total: Floats = columns["block_k"] * (runs_m + np.ceil(thread_n / 4))
+    run = _ACCESS_BYTES // number_bytes
+    runs_m = np.where(columns["row_major"] == 1, thread_m / run, np.ceil(thread_m / run))
+    total: Floats = columns["block_k"] * (runs_m + np.ceil(thread_n / run))
     return total
 
 
 @lru_cache(maxsize=1 << 15)  # problems share schedules
-def _shared_accesses(schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:
+def _shared_accesses(schedule: SimtSchedule, size: int) -> tuple[SharedAccess, SharedAccess]:
     threads_n = schedule.block_n // schedule.thread_n
     lanes_n = min(threads_n, 8)
     places = [(lane // lanes_n, lane % lanes_n) for lane in range(_WARP)]
-    run_m = min(schedule.thread_m, 4)
+    run = _ACCESS_BYTES // size
+    run_m = min(schedule.thread_m, run)
     if schedule.row_major:
-        pitch = (schedule.block_k + schedule.padding) * _FLOAT
-        count = schedule.thread_m * schedule.block_k // 4
-        a = SharedAccess(tuple(m * pitch for m, _ in places), 16, count)
-        floats = (schedule.block_k + schedule.padding) * schedule.block_m
+        pitch = (schedule.block_k + schedule.padding) * size
+        count = schedule.thread_m * schedule.block_k // run
+        a = SharedAccess(tuple(m * pitch for m, _ in places), _ACCESS_BYTES, count)
+        values = (schedule.block_k + schedule.padding) * schedule.block_m
     else:
         count = schedule.thread_m // run_m * schedule.block_k
-        a = SharedAccess(tuple(m * run_m * _FLOAT for m, _ in places), run_m * _FLOAT, count)
-        floats = (schedule.block_m + schedule.padding) * schedule.block_k
-    run_n = schedule.store_width
-    b = tuple((floats + n * run_n) * _FLOAT for _, n in places)
-    return a, SharedAccess(b, run_n * _FLOAT, schedule.thread_n // run_n * schedule.block_k)
+        a = SharedAccess(tuple(m * run_m * size for m, _ in places), run_m * size, count)
+        values = (schedule.block_m + schedule.padding) * schedule.block_k
+    run_n = min(schedule.thread_n, run)
+    b = tuple((values + n * run_n) * size for _, n in places)
+    return a, SharedAccess(b, run_n * size, schedule.thread_n // run_n * schedule.block_k)

@@ -42,13 +42,13 @@ class Partials:
     tiles: DimExpr
 
     @classmethod
-    def of(cls, grid: Grid, tile_elements: int, split: int) -> "Partials | None":
+    def of(cls, grid: Grid, tile_bytes: int, split: int) -> "Partials | None":
         """Return what a grid needs whose z axis counts ``split`` parts of each tile; None for whole ones."""
         if split == 1:
             return None
         x, y, z = grid
         blocks = product(x, product(y, z))
-        return cls(product(blocks, tile_elements * 4), product(x, product(y, ceil_div(z, split))))
+        return cls(product(blocks, tile_bytes), product(x, product(y, ceil_div(z, split))))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.dtypes import DType
 from wpk.performance import Floats, Work
 from wpk.schedules.strided import SECTOR_BYTES
 from wpk.schedules.template import Schedule
@@ -51,6 +52,7 @@ class Stream:
         thread_loads: Shared memory loads of a thread.
         early: Whether the launch is a programmatic dependent one.
         slots: Issue slots of a thread besides its operations.
+        numbers: What is computed in.
     """
 
     element_bytes: int
@@ -66,6 +68,7 @@ class Stream:
     thread_loads: Floats | float = 0.0
     early: NDArray[np.bool_] | bool = False
     slots: Floats | float = 0.0
+    numbers: DType = DType.FP32
 
     def work(self, target: Target) -> Work:
         """Return the same, a block's share each, as the models take it."""
@@ -92,6 +95,7 @@ class Stream:
             stages=column(self.stages),
             early=np.broadcast_to(np.asarray(self.early), blocks.shape),
             thread_slots=column(self.slots),
+            numbers=self.numbers,
         )
 
 

@@ -1,12 +1,14 @@
 """The text of a generated unit: an include, the problem's and the schedule's numbers, one kernel.
 
-Every template's unit has the same form. A member of a struct is a type, an enumerator, a bool or an int.
+Every template's unit has the same form. A member of a struct is a type, an enumerator, a bool, an int or
+the bits of a number.
 """
 
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wpk.expression import fp64_bits
 from wpk.kernel_source import KernelSource
 from wpk.schedules.limit import Limit
 
@@ -32,7 +34,14 @@ class Wide:
     value: int
 
 
-Member = Type | Enumerator | Wide | bool | int
+@dataclass(frozen=True)
+class Bits:
+    """The bits of a number in fp64."""
+
+    value: float
+
+
+Member = Type | Enumerator | Wide | Bits | bool | int
 Members = Mapping[str, Member]
 
 
@@ -136,6 +145,8 @@ def _member(name: str, member: Member) -> str:
             return f"using {name} = {text};"
         case Enumerator(text):
             return f"static constexpr auto {name} = {text};"
+        case Bits(value):
+            return f"static constexpr wpk::uint64 {name} = 0x{fp64_bits(value):016x}ull;"
         case bool():
             return f"static constexpr bool {name} = {str(member).lower()};"
         case int() if -(2**31) <= member < 2**31:

@@ -18,7 +18,7 @@ A100 = gpu(
     sm_count=108,
     clock=1.41e9,
     peak_ordinary=19.5e12,
-    peak_tensor=peaks(tf32=156e12, fp16=312e12, bf16=312e12, int8=624e12),
+    peak_tensor=peaks(tf32=156e12, fp16=312e12, bf16=312e12, int8=624e12, fp64=19.5e12),
     global_bandwidth=2039e9,
     l2_bandwidth=5120 * 1.41e9,
     l2_bytes=40 * MIB,
@@ -50,7 +50,7 @@ A30 = gpu(
     sm_count=56,
     clock=1.44e9,
     peak_ordinary=10.3e12,
-    peak_tensor=peaks(tf32=82e12, fp16=165e12, bf16=165e12, int8=330e12),
+    peak_tensor=peaks(tf32=82e12, fp16=165e12, bf16=165e12, int8=330e12, fp64=10.3e12),
     global_bandwidth=933e9,
     l2_bytes=24 * MIB,
     shared_latency=29,
@@ -143,6 +143,7 @@ ORIN = gpu(
     "Jetson AGX Orin Series technical brief (2022), 64 GB module",
     {
         "shared_latency": _A100_LATENCY,
+        "peak_double": "not published by NVIDIA; half of fp32 (TechPowerUp's GPU database)",
         "peak_tensor": "technical brief: 170 sparse int8 TOPS of the GPU; dense is half, fp16 and bf16 "
         "half of that, tf32 again half (the SM's tensor cores are A100's)",
     },
@@ -151,6 +152,7 @@ ORIN = gpu(
     sm_count=16,
     clock=1.3e9,
     peak_ordinary=5.32e12,
+    peak_double=2.66e12,
     peak_tensor=peaks(tf32=21.3e12, fp16=42.6e12, bf16=42.6e12, int8=85.2e12),
     global_bandwidth=204.8e9,
     l2_bytes=4 * MIB,

@@ -17,6 +17,7 @@ class Target:
         sm_count: Streaming multiprocessors (NUM_SM).
         clock: Boost clock.
         peak_ordinary: Peak fp32 operations per second of the ordinary cores (PERF_peak).
+        peak_double: Peak fp64 operations per second of the ordinary cores.
         peak_tensor: Dense peak of the tensor cores by precision; a precision that is missing is one
             the tensor cores do not have.
         global_bandwidth: Peak bandwidth of global memory (BW_global).
@@ -41,6 +42,7 @@ class Target:
     sm_count: int
     clock: float
     peak_ordinary: float
+    peak_double: float
     peak_tensor: tuple[tuple[Precision, float], ...]
     global_bandwidth: float
     l2_bandwidth: float

@@ -40,6 +40,7 @@ _INTEGERS: dict[str, tuple[int, int]] = {
 _FLOATS: dict[str, tuple[float, float]] = {
     "clock": (1e8, 1e10),
     "peak_ordinary": (1e10, 1e17),
+    "peak_double": (1e8, 1e17),
     "global_bandwidth": (1e9, 1e15),
     "l2_bandwidth": (1e9, 1e16),
     "launch_seconds": (0.0, 1e-3),

@@ -14,21 +14,21 @@ EXACT = (
     "Abs", "And", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat", "Constant",
     "ConstantOfShape", "DepthToSpace", "Dropout", "Equal", "Expand", "Flatten", "Floor",
     "Gather", "GatherElements", "GatherND", "GlobalMaxPool", "Greater", "GreaterOrEqual",
-    "Identity", "If", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "Min", "Neg",
+    "Identity", "If", "IsInf", "IsNaN", "Less", "LessOrEqual", "Max", "MaxPool", "MaxUnpool", "Min", "Neg",
     "NonZero", "Not", "OneHot", "Or", "Pad", "Range", "ReduceMax", "ReduceMin", "Relu",
-    "Reshape", "Round", "Scatter", "ScatterElements", "ScatterND", "Shape", "Sign", "Size",
+    "Reshape", "ReverseSequence", "Round", "Scatter", "ScatterElements", "ScatterND", "Shape", "Sign", "Size",
     "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "TopK", "Transpose", "Trilu",
     "Unsqueeze", "Where", "Xor",
 )  # fmt: skip
 """These move or select numbers, and round nothing in fp32."""
 
 SUMMING = (
-    "Attention", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "CumSum",
+    "Attention", "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "CumSum", "Det",
     "Einsum", "Gemm", "GlobalAveragePool", "GroupNormalization", "InstanceNormalization", "LRN",
     "LayerNormalization", "LogSoftmax", "LpNormalization", "MatMul",
     "MeanVarianceNormalization", "RMSNormalization", "ReduceL1", "ReduceL2", "ReduceLogSum",
     "ReduceLogSumExp", "ReduceMean", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Resize",
-    "Softmax",
+    "RoiAlign", "Softmax",
 )  # fmt: skip
 """Sums: an error is relative to what is summed, not to the sum. Disturbing what goes in shows it."""
 

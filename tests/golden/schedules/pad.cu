@@ -6,7 +6,7 @@ struct Problem {
   using Y = wpk::Tensor<wpk::Half, 16, 57600, 1920, 64, 1>;
   static constexpr auto mode = wpk::PadMode::constant;
   static constexpr int rowPadding = 0;
-  static constexpr int value = 1056964608;
+  static constexpr wpk::uint64 value = 0x3fe0000000000000ull;
   static constexpr int x1 = 28;
   static constexpr int y1 = 30;
   static constexpr int begin1 = 1;

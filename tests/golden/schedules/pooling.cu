@@ -20,6 +20,7 @@ struct Problem {
   static constexpr int paddingC = 0;
   static constexpr int paddingQ = 0;
   static constexpr bool channelsFastest = true;
+  static constexpr bool findsPlaces = false;
   static constexpr bool isMax = false;
   static constexpr bool countIncludePad = false;
   static constexpr int windowH = 3;

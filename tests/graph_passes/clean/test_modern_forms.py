@@ -35,6 +35,12 @@ def _old(body: str, inputs: str, output: str, opset: int = 11) -> str:
         ),
         ("y, z = Split <axis = 1> (x)", "float[2, 4] x", "float[2, 2] y, float[2, 2] z", 2),
         ("y = Dropout <ratio = 0.3> (x)", "float[2, 3] x", "float[2, 3] y", 2),
+        (
+            "i = Constant <value = int64[2] {1, 0}> () y = RoiAlign <output_width = 2, spatial_scale = 2.0> (x, r, i)",
+            "float[2, 3, 6, 7] x, float[2, 4] r",
+            "float[2, 3, 1, 2] y",
+            2,
+        ),
         ("y = Relu (x)", "float[2, 3] x", "float[2, 3] y", 1),
     ],
 )

@@ -51,8 +51,3 @@ def test_an_identity_matrix_is_a_constant(prove, attributes):
 ])  # fmt: skip
 def test_leaves_what_is_not_known_or_is_a_copy(refusals, text):
     assert refusals(f"{H} {text}", KnownResults()) == []
-
-
-def test_numbers_that_no_kernel_copies_are_left_alone(load):
-    text = f"""{H} g (int32[3, 4] x) => (double[3, 4] y) {{ y = EyeLike<dtype = 11>(x) }}"""
-    assert KnownResults()(load(text)).rewritten == 0

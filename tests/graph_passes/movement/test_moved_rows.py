@@ -63,6 +63,11 @@ def test_what_mixes_a_free_batch_stays(load):
     )
 
 
+def test_numbers_that_are_no_rows_stay(load):
+    graph = load(f"{H} g (float[8] x) => (float[16] y) {{ y = Concat<axis = 0>(x, x) }}")
+    assert MovedRows()(graph).rewritten == 0
+
+
 def test_maps_of_convolutions_stay(load):
     text = f"""{H} g (float[1, 4, 6, 5] x, float[4, 4, 1, 1] w) => (float[1, 4, 6, 5] y) <{CUTS}> {{
         s = Conv(x, w)  {ROLL.split("c =")[0]}  y = Relu(r) }}"""

@@ -17,7 +17,9 @@ from wpk.performance.estimate import estimate
 from wpk.problems import (
     Advance,
     Attention,
+    BoxSelection,
     Convolution,
+    Determinant,
     Elementwise,
     Epilogue,
     IndexedRead,
@@ -29,6 +31,8 @@ from wpk.problems import (
     PrefixScan,
     Problem,
     Reduction,
+    RoiAlign,
+    RoiMode,
     RowPlacing,
     ScanKind,
     Tensor,
@@ -185,6 +189,12 @@ PROBLEMS: dict[str, Problem] = {
 } | {
     "pooling": _pooling(1, 64, 112),
     "pooling_batch": _pooling(32, 64, 112),
+    "regions": RoiAlign(
+        *(RoiMode.AVERAGE, True, None, 0.25, Extent(100), 1, 64, 50, 68, 7, 7),
+        *(Tensor(DType.FP16, (64 * 3400, 1, 68 * 64, 64)), Tensor(DType.FP32, (4, 1))),
+        *(Tensor(DType.INT64, (1,), alignment=8), Tensor(DType.FP16, (64 * 49, 1, 7 * 64, 64))),
+        Epilogue(),
+    ),
     "layer_norm": _LAYER_NORM,
     "softmax": replace(_LAYER_NORM, kind=NormKind.SOFTMAX),
     "mean": _MEAN,
@@ -195,6 +205,14 @@ PROBLEMS: dict[str, Problem] = {
     "top": _TOP,
     "placed": PlacedRows(RowPlacing.REPEATED, Extent(8), Extent(128, "s"), 768, *(_ROWS,) * 2),
     "cumsum": PrefixScan(ScanKind.SUM, False, False, Extent(128), (128,), 768, _ROWS, _ROWS),
+    "determinants": Determinant(
+        *(Extent(512), (512,), 16, Tensor(DType.FP32, (256, 16, 1)), Tensor(DType.FP32, (1,))),
+    ),
+    "boxes": BoxSelection(
+        *(False, 0.5, 0.1, Extent(8), 80, 8400, 100, Tensor(DType.FP32, (33600, 4, 1))),
+        *(Tensor(DType.FP32, (80 * 8400, 8400, 1)),),
+        *(Tensor(DType.INT64, (24000, 300, 3, 1), alignment=8),),
+    ),
     "argmax": replace(_TOP, count=1),
 }
 PAIRS = [

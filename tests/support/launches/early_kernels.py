@@ -15,7 +15,9 @@ from wpk.extent import Extent
 from wpk.problems import (
     Advance,
     Attention,
+    BoxSelection,
     Convolution,
+    Determinant,
     Elementwise,
     Epilogue,
     Gather,
@@ -29,6 +31,8 @@ from wpk.problems import (
     PrefixScan,
     Reduction,
     Resize,
+    RoiAlign,
+    RoiMode,
     RowPlacing,
     ScanKind,
     Tensor,
@@ -143,6 +147,12 @@ def _by_indices() -> list[Case]:
         *(Tensor(DType.INT64, (21, 21, 1, 0, 0), alignment=8),),
         *(Tensor(HALF, (21 * 40, 21 * 40, 40, 1)), whole),
     )
+    boxes = BoxSelection(
+        *(False, 0.1, None, Extent(3), 2, 50, 7, Tensor(SINGLE, (200, 4, 1))),
+        *(Tensor(SINGLE, (100, 50, 1)), Tensor(DType.INT64, (42, 21, 3, 1), alignment=8)),
+    )
+    squares = Tensor(SINGLE, (50 * 25, 25, 5, 1))
+    latest = replace(write, kind=WriteKind.NONE)
     rows, few = Tensor(SINGLE, (50 * 40, 40, 1)), Tensor(DType.INT64, (150, 3, 1), alignment=8)
     top = TopIndices(True, False, N, (3, 50), 40, 3, rows, few)
     first = TopIndices(True, False, N, (3, 50), 40, 1, rows, Tensor(DType.INT64, (50, 1, 1)))
@@ -152,8 +162,20 @@ def _by_indices() -> list[Case]:
             *(((3, 21, 40, 50), (3, 21, 40, 1)), (3, 21, 40)),
         ),
         Case(
+            *("latest_write", latest, {"places": 32, "vector": 4, "threads": 64}),
+            *(((3, 1, 50, 40), (3, 1, 21, 40, 1), (3, 1, 21, 40)), (3, 1, 50, 40)),
+        ),
+        Case(
             *("indexed_write", write, {"vector": 4, "threads": 64}),
             *(((3, 1, 50, 40), (3, 1, 21, 40, 1), (3, 1, 21, 40)), (3, 1, 50, 40)),
+        ),
+        Case(
+            *("box_selection", boxes, {"threads": 64}),
+            *(((3, 50, 4), (3, 2, 50)), (3, 2, 7, 3)),
+        ),
+        Case(
+            *("determinant", Determinant(N, (3, 50), 5, squares, Tensor(SINGLE, (50, 1)))),
+            *({"matrices": 4, "splits": 8}, ((3, 50, 5, 5),), (3, 50)),
         ),
         Case(
             *("prefix_scan", PrefixScan(ScanKind.SUM, False, False, N, (3, 50), 40, rows, rows)),
@@ -177,6 +199,11 @@ def _streaming() -> list[Case]:
         *(PoolKind.AVERAGE, N, 24, 12, 10, 6, 5, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
         *(False, x, y, BIAS),
     )
+    regions = RoiAlign(
+        *(RoiMode.AVERAGE, True, 2, 4.0, N, 50, 24, 12, 10, 6, 5),
+        *(replace(x, strides=(0, *x.strides[1:])), Tensor(SINGLE, (4, 1))),
+        *(Tensor(DType.INT64, (1,), alignment=8), y, BIAS),
+    )
     scaled = apply("Mul", Operand(0), apply("Sigmoid", Operand(0)))
     first = Tensor(SINGLE, (24 * 120, 120, 10, 1))
     pad = Pad(
@@ -193,6 +220,7 @@ def _streaming() -> list[Case]:
     )
     return [
         Case("pooling", pooling, vector, (large, (1, 24, 1, 1)), small),
+        Case("roi_align", regions, vector, ((1, 24, 12, 10), (3, 4), (3,), (1, 24, 1, 1)), small),
         Case("pad", pad, vector, (small,), (3, 24, 8, 7)),
         Case("resize", resize, vector, (small,), large),
         Case(
@@ -366,13 +394,25 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.data, problem.index]
         case IndexedWrite():
             return [problem.data, problem.index, problem.updates]
+        case RoiAlign():
+            return [problem.x, problem.rois, problem.image, *tail]
+        case BoxSelection():
+            return [problem.boxes, problem.scores]
         case Matmul():
             return [problem.a, problem.b, *tail]
         case Convolution():
             return [problem.x, problem.x, *tail]
         case Attention():
             return [problem.q, problem.k, problem.v, *problem.scores.operands]
-        case Pooling() | Pad() | Resize() | TopIndices() | PrefixScan() | PlacedRows():
+        case (
+            Pooling()
+            | Pad()
+            | Resize()
+            | TopIndices()
+            | PrefixScan()
+            | PlacedRows()
+            | Determinant()
+        ):
             return [problem.x, *tail]
         case _:
             return [*problem.inputs, *tail]

@@ -173,6 +173,35 @@ agraph (float[N,6,20] x) => (float[N,6,20] y, int64[N,6] z) {
   s = Softmax(v)
   y = ScatterElements<axis=2>(x, i, s)
 }""",
+    "regions": """
+agraph (float[2,12,9,11] x, float[N,4] r, int64[N] i, float[16,12,3,3] w1, float[8,16,1,1] w2)
+  => (float[N,8,4,5] y) {
+  a = Conv<pads=[1,1,1,1]>(x, w1)
+  b = Relu(a)
+  c = RoiAlign<output_height=4, output_width=5, sampling_ratio=2, spatial_scale=4.0,
+    coordinate_transformation_mode="output_half_pixel">(b, r, i)
+  y = Conv(c, w2)
+}""",
+    "unpooled": """
+agraph (float[N,6,8,10] x, float[12,6,3,3] w1, float[8,12,1,1] w2) => (float[N,8,8,10] y, int64[N,12,4,5] i) {
+  a = Conv<pads=[1,1,1,1]>(x, w1)
+  v, i = MaxPool<kernel_shape=[2,2], strides=[2,2]>(a)
+  s = Sigmoid(v)
+  u = MaxUnpool<kernel_shape=[2,2], strides=[2,2]>(s, i)
+  y = Conv(u, w2)
+}""",
+    "reversed": """
+agraph (float[N,7,16] x, int64[N] n, float[16,24] w1) => (float[N,7,24] y) {
+  a = MatMul(x, w1)
+  b = ReverseSequence<batch_axis=0, time_axis=1>(a, n)
+  y = Tanh(b)
+}""",
+    "determinants": """
+agraph (float[N,6,5,5] x, float[6,4] w1) => (float[N,4] y) {
+  a = Tanh(x)
+  b = Det(a)
+  y = MatMul(b, w1)
+}""",
     "recurrent": """
 agraph (float[N,7,40] x, float[1,128,40] w1, float[1,128,32] w2, float[1,256] wb) => (float[N,7,32] y) {
   axis = Constant<value_ints=[1]>()
@@ -200,10 +229,43 @@ agraph (float[N,S,24] x, float[40,24] w1) => (float[N,S,24] y) {
 }
 """Networks whose batch and length are free."""
 
+DOUBLES = {
+    "double": """
+agraph (double[N,6,20] x, float[N,6,20] z, double[20,24] w1, double[24] wb1, double[24] wg, double[24] wb)
+  => (double[N,6,26] y, int64[N,6] i, float[N,24,6] t, double[N,6,2,24] g) {
+  k = Constant<value_ints=[5]>()
+  pads = Constant<value_ints=[0,0,1,0,0,1]>()
+  axes = Constant<value_ints=[2]>()
+  axis = Constant<value=int64 {2}>()
+  d = Cast<to=11>(z)
+  c = CumSum(x, axis)
+  e = Mul(c, d)
+  h = MatMul(e, w1)
+  b = Add(h, wb1)
+  a = Tanh(b)
+  u = Transpose<perm=[0,2,1]>(a)
+  m = MatMul(a, u)
+  p = Softmax<axis=-1>(m)
+  s = MatMul(p, a)
+  n = LayerNormalization<axis=-1>(s, wg, wb)
+  v, j = TopK(n, k)
+  o = Softmax(v)
+  q = ScatterElements<axis=2>(n, j, o)
+  l = ReduceL2<axes=[2]>(q)
+  f = Div(q, l)
+  y = Pad(f, pads)
+  i = ArgMax<axis=2, keepdims=0>(s)
+  t = Cast<to=1>(u)
+  r = Unsqueeze(n, axes)
+  g = Concat<axis=2>(r, r)
+}""",
+}
+"""Networks of fp64, which TensorRT does not have."""
+
 
 def model(name: str, seed: int = 0) -> onnx.ModelProto:
-    """One of `TEXTS` or `FREE_LENGTHS` with weights drawn so that activations keep their size."""
-    proto = onnx.parser.parse_model(_HEADER + (TEXTS | FREE_LENGTHS)[name])
+    """One of `TEXTS`, `FREE_LENGTHS` or `DOUBLES` with weights drawn so that activations keep their size."""
+    proto = onnx.parser.parse_model(_HEADER + (TEXTS | FREE_LENGTHS | DOUBLES)[name])
     rng = np.random.default_rng(seed)
     for info in [i for i in proto.graph.input if i.name.startswith("w")]:
         shape = [d.dim_value for d in info.type.tensor_type.shape.dim]
@@ -211,8 +273,9 @@ def model(name: str, seed: int = 0) -> onnx.ModelProto:
         values = rng.standard_normal(shape) / (np.sqrt(fan_in) if len(shape) > 1 else 4.0)
         if info.name == "wg":
             values += 1.0
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
         proto.graph.initializer.append(
-            onnx.numpy_helper.from_array(values.astype(np.float32), info.name)
+            onnx.numpy_helper.from_array(values.astype(dtype), info.name)
         )
         proto.graph.input.remove(info)
     return proto

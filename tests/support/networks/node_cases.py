@@ -250,6 +250,7 @@ def pools() -> Iterator[NodeCase]:
             yield case(f"{name}<{attributes}>(a)", (2, 3, 9))
         yield case(f"{name}<kernel_shape = [2, 3, 2]>(a)", (1, 2, 4, 5, 4))
     yield case("MaxPool<kernel_shape = [2, 2], dilations = [2, 3]>(a)", (2, 3, 7, 8))
+    yield from regions()
     yield case("MaxPool<kernel_shape = [2, 2]>(a)", (2, 3, 7, 8), outputs=2)
     yield case(
         "MaxPool<kernel_shape = [3, 2], pads = [1, 1, 0, 0], strides = [2, 2]>(a)",
@@ -265,6 +266,22 @@ def pools() -> Iterator[NodeCase]:
     for name in ("GlobalMaxPool", "GlobalAveragePool"):
         for shape in ((2, 3, 5), (2, 3, 4, 5), (1, 2, 3, 2, 4)):
             yield case(f"{name}(a)", shape)
+
+
+def regions() -> Iterator[NodeCase]:
+    rois = np.random.default_rng(5).uniform(-2, 12, (4, 4)).astype(np.float32)
+    for text in (
+        "output_height = 2, output_width = 3",
+        "output_width = 2, sampling_ratio = 2, spatial_scale = 0.3",
+    ):
+        yield case(
+            f"RoiAlign<{text}>(a, b, c)", (2, 3, 7, 8), rois, ints(0, 1, 1, 0), since=16, until=18
+        )
+        half = f'{text}, coordinate_transformation_mode = "output_half_pixel", mode = "max"'
+        yield case(
+            f"RoiAlign<{half}>(a, b, c)", (2, 3, 7, 8), rois, ints(0, 1, 1, 0), since=16, until=18
+        )
+    yield case("RoiAlign(a, b, c)", (2, 3, 7, 8), rois, ints(0, 1, 1, 0), until=18)
 
 
 _REDUCTIONS = "Sum Mean Max Min Prod L1 L2 SumSquare LogSum LogSumExp"
@@ -423,6 +440,9 @@ def movement() -> Iterator[NodeCase]:
     yield case("Shape(a)", (2, 3, 4))
     yield case("Shape<start = 1, end = -1>(a)", (2, 3, 4), since=15)
     yield case("Size(a)", (2, 3, 4))
+    for shape in ((3, 3), (2, 1, 1), (2, 3, 6, 6)):
+        yield case("Det(a)", shape, until=18)
+    yield case("Det(a)", np.array([[1, 2, 3], [2, 4, 6], [1, 0, 1]], np.float32), until=18)
     yield case("CumSum(a, b)", (3, 4), scalar(1, np.int64))
     yield case("Range(a, b, c)", scalar(1, np.int64), scalar(7, np.int64), scalar(2, np.int64))
     yield case("ConstantOfShape(a)", ints(2, 3))

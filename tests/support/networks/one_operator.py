@@ -19,6 +19,9 @@ ATTENTION = f"""{H} g (float[1, 19, 32] x, float[32, 32] a, float[32, 32] b, flo
     y = Reshape(t, back) }}"""
 POOL = f"""{H} g (float[2, 5, 9, 7] x) => (float[2, 5, 4, 3] y) {{
     y = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(x) }}"""
+REGIONS = f"""{H} g (float[2, 5, 9, 7] x, float[6, 4] r, int64[6] b) => (float[6, 5, 2, 3] y) {{
+    y = RoiAlign<output_height = 2, output_width = 3, spatial_scale = 4.0,
+        coordinate_transformation_mode = "output_half_pixel">(x, r, b) }}"""
 SUM = f"""{H} g (float[7, 45] x) => (float[7] y) <int64[1] axes = {{1}}> {{
     y = ReduceSum<keepdims = 0>(x, axes) }}"""
 ROWS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Softmax(x) }}"
@@ -41,6 +44,11 @@ RANKED = (
 )
 SUMS = f"""{H} g (float[7, 45] x) => (float[7, 45] y) <int64 axis = {{1}}> {{
     y = CumSum<reverse = 1>(x, axis) }}"""
+
+SELECTED = f"""{H} g (float[2, 45, 4] x, float[2, 3, 45] s) => (int64[k, 3] y)
+    <int64[1] most = {{7}}, float[1] overlap = {{0.2}}, float[1] least = {{0.1}}> {{
+    y = NonMaxSuppression(x, s, most, overlap, least) }}"""
+DETERMINANTS = f"{H} g (float[7, 3, 5, 5] x) => (float[7, 3] y) {{ y = Det(x) }}"
 
 RECURRENT = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[3,2,16] x, float[1,128,16] w, float[1,128,32] r) => (float[3,1,2,32] y) {

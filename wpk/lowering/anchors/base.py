@@ -9,9 +9,10 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType
-from wpk.expression import Acc, Expression, Operand, Round, apply, substitute
+from wpk.expression import Acc, Expression, In, Operand, Round, apply, substitute
 from wpk.extent import Extent
 from wpk.lowering.context import Context
+from wpk.lowering.numbers import whole
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation, Symbol, of_view
 from wpk.lowering.views import View
@@ -111,13 +112,20 @@ def constant_values(symbol: Symbol, context: Context, what: str) -> NDArray[Any]
 
 def epilogue_of(result: Computation, y: View, views: Sequence[View]) -> Epilogue:
     """Return the epilogue over operand views that already have the domain of ``y``."""
-    return Epilogue(stored(result.expression, y.dtype), tuple(view.tensor() for view in views))
+    return Epilogue(stored(whole(result), y.dtype), tuple(view.tensor() for view in views))
 
 
 def stored(expression: Expression, dtype: DType) -> Expression:
-    """Return the expression without a last rounding to the type to which the store rounds anyway."""
-    if isinstance(expression, Round) and expression.dtype is dtype:
-        return stored(expression.argument, dtype)
+    """Return the expression without a last rounding to the type to which the store rounds anyway.
+
+    What is read in fp64, or in another type for it, and only rounded so is a copy that converts.
+    """
+    match expression:
+        case Round(last, argument) if last is dtype:
+            return stored(argument, dtype)
+        case In(DType.FP64, argument):
+            inner = stored(argument, dtype)
+            return inner if isinstance(inner, Operand) else In(DType.FP64, inner)
     return expression
 
 

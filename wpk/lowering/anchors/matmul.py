@@ -21,6 +21,7 @@ from wpk.lowering.anchors.base import (
 from wpk.lowering.batch_axes import batched
 from wpk.lowering.context import Context
 from wpk.lowering.free_axis import broadcast_shapes
+from wpk.lowering.numbers import whole
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import NotAViewError, View
@@ -70,7 +71,7 @@ class MatmulRule(AnchorRule):
             b_constant=constant is not None,
             y=_matrices(y),
             epilogue=Epilogue(
-                stored(result.expression, y.dtype), tuple(_matrices(view) for view in operands)
+                stored(whole(result), y.dtype), tuple(_matrices(view) for view in operands)
             ),
         )
         return LoweredProblem(problem, (a, b, *operands))

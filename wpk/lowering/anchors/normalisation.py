@@ -19,6 +19,7 @@ from wpk.lowering.anchors.base import (
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
 from wpk.lowering.free_axis import free_among
+from wpk.lowering.numbers import computed_in, whole
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
@@ -78,10 +79,10 @@ class NormalisationRule(AnchorRule):
             outer=outer,
             cols=cols,
             epsilon=float(anchor.attributes.get("epsilon", 1e-5)),
-            prologue=x.expression,
+            prologue=computed_in(result.numbers, x.expression),
             inputs=tuple(tensors[:count]),
             y=tensors[count],
-            epilogue=Epilogue(stored(scaled.expression, y.dtype), tuple(tensors[count + 1 :])),
+            epilogue=Epilogue(stored(whole(scaled), y.dtype), tuple(tensors[count + 1 :])),
         )
         return LoweredProblem(problem, (*views[:count], *views[count + 1 :]))
 

@@ -13,7 +13,8 @@ from wpk.lowering.anchors.base import (
     epilogue_of,
     only_view,
 )
-from wpk.lowering.anchors.window import Window, planar, read_window
+from wpk.lowering.anchors.indexed import require_bare
+from wpk.lowering.anchors.window import Window, finds_places, planar, read_window
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
@@ -29,10 +30,6 @@ class PoolingRule(AnchorRule):
         x = only_view(inputs[0], "the input")
         if x.dtype.is_integer and x.dtype.bytes > 2:
             raise RefusedError(f"{node.op} of {x.dtype} tensors")
-        if len(node.outputs) > 1 and node.outputs[1].name:
-            raise RefusedError("MaxPool with indices as second output")
-        if node.attrs.get("storage_order", 0):
-            raise RefusedError("MaxPool with column-major storage order")
         window = read_window(node.attrs, node.attrs["kernel_shape"], x.shape[2:])
         return (*x.shape[:2], *_extents(node, window, x.shape[2:])), x.leading
 
@@ -44,8 +41,10 @@ class PoolingRule(AnchorRule):
         window = read_window(anchor.attributes, anchor.attributes["kernel_shape"], x.shape[2:])
         x, y = planar(x), planar(y)
         operands = [planar(view) for view in result.operands]
+        if _kind(anchor.node).finds_places:
+            require_bare(anchor, result)
         problem = Pooling(
-            kind=PoolKind.MAX if anchor.node.op == "MaxPool" else PoolKind.AVERAGE,
+            kind=_kind(anchor.node),
             n=x.leading,
             c=x.shape[1],
             h=x.shape[2],
@@ -63,6 +62,14 @@ class PoolingRule(AnchorRule):
             epilogue=epilogue_of(result, y, operands),
         )
         return LoweredProblem(problem, (x, *operands))
+
+
+def _kind(node: gs.Node) -> PoolKind:
+    if node.op != "MaxPool":
+        return PoolKind.AVERAGE
+    if not finds_places(node):
+        return PoolKind.MAX
+    return PoolKind.COLUMN_PLACES if node.attrs.get("storage_order", 0) else PoolKind.PLACES
 
 
 def _extents(node: gs.Node, window: Window, space: Sequence[int]) -> list[int]:

@@ -20,6 +20,7 @@ from wpk.lowering.anchors.base import (
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
 from wpk.lowering.free_axis import free_among
+from wpk.lowering.numbers import computed_in, whole
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
@@ -91,12 +92,10 @@ class ReductionRule(AnchorRule):
             leading=leading,
             outer=outer_shape,
             inner=inner_shape,
-            prologue=_before(x.expression, before),
+            prologue=computed_in(result.numbers, _before(x.expression, before)),
             inputs=tensors,
             y=y.tensor(),
-            epilogue=Epilogue(
-                stored(result.expression, y.dtype), tuple(v.tensor() for v in operands)
-            ),
+            epilogue=Epilogue(stored(whole(result), y.dtype), tuple(v.tensor() for v in operands)),
         )
         return LoweredProblem(problem, (*inputs, *operands))
 

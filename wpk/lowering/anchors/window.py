@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import onnx_graphsurgeon as gs
+
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
@@ -65,6 +67,11 @@ def _same(
         begin.append(small if auto == "SAME_UPPER" else large)
         end.append(large if auto == "SAME_UPPER" else small)
     return begin + end
+
+
+def finds_places(node: gs.Node) -> bool:
+    """Whether a MaxPool gives where its largest elements are, beside what they are."""
+    return len(node.outputs) > 1 and bool(node.outputs[1].name)
 
 
 def plane(values: Sequence[int], missing: int = 1) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from math import prod
 
+from wpk.dtypes import DType
 from wpk.expression import Acc, Operand, leaves
 from wpk.extent import MAX_SIZE, Extent
 from wpk.plan.checks.values import MAX_PADDING, check_extent, check_shape
@@ -43,6 +44,8 @@ def check_problem(problem: Problem, free: Mapping[str, int], path: str) -> None:
         if access is not None:
             field = f"{path}.y" if index == len(inputs) else f"{path}, operand {index}"
             _check_tensor(access.tensor, len(access.axes), field)
+            if access.tensor.dtype is DType.FP64 and not problem.carries_double:
+                raise wrong(field, f"is {DType.FP64}, which no kernel of this kind takes")
     for expression in problem.expressions():
         _check_expression(expression, f"{path}.{expression.field}")
 

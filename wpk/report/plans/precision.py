@@ -23,6 +23,7 @@ class PrecisionFacts:
         by_library: Matrix-like operators that a library computes, with cores of its choice.
         of_bytes: How many matrix-like operators multiply integers of 8 bits.
         of_float8: How many multiply floating point of 8 bits.
+        in_double: How many operators of any kind compute in fp64.
     """
 
     asked: str
@@ -34,6 +35,7 @@ class PrecisionFacts:
     by_library: tuple[str, ...]
     of_bytes: int
     of_float8: int
+    in_double: int
 
 
 def precision_of(plan: Plan) -> PrecisionFacts:
@@ -56,6 +58,7 @@ def precision_of(plan: Plan) -> PrecisionFacts:
         by_library=tuple(each.operator.name for each in matrix if not each.launches),
         of_bytes=sum(each is Precision.INT8 for each in precisions),
         of_float8=sum(each.is_fp8 for each in precisions),
+        in_double=sum(s.operator.problem.numbers is DType.FP64 for s in plan.steps),
     )
 
 
@@ -67,6 +70,10 @@ def precision_sentences(precision: PrecisionFacts) -> list[str]:
     """Say what was asked for, what the memory holds, and which cores multiply."""
     values = ", ".join(f"{count} {name}" for name, count in precision.values.items())
     sentences = [f"Asked for {precision.asked}. Activations in memory: {values}."]
+    if precision.in_double:
+        sentences.append(
+            f"{precision.in_double} operators compute in fp64, as the model has it, whatever was asked for."
+        )
     matrix = len(precision.on_tensor_cores) + len(precision.on_ordinary_cores)
     matrix += len(precision.by_library)
     if matrix == 0:

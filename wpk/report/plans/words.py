@@ -15,15 +15,15 @@ _ONNX_KINDS = (
     (Family.MATRIX_PRODUCT, r"MatMul.*|Gemm|Einsum"),
     (Family.ATTENTION, r"Attention"),
     (Family.RECURRENCE, r"LSTM|GRU|RNN"),
-    (Family.REDUCTION, r"Reduce.*|Global.*Pool|ArgM.*|Cum.*|TopK"),
-    (Family.POOLING, r".*Pool"),
+    (Family.REDUCTION, r"Reduce.*|Global.*Pool|ArgM.*|Cum.*|TopK|Det"),
+    (Family.POOLING, r".*Pool|RoiAlign"),
     (Family.NORMALISATION, r".*Softmax|.*Normalization|LRN"),
     (
         Family.MOVEMENT,
         (
             r"Reshape|Transpose|Flatten|Squeeze|Unsqueeze|Concat|Split|Slice|Gather.*|Scatter.*|"
             r"Pad|Resize|Upsample|Expand|Tile|Identity|Shape|Size|Constant.*|Range|DepthToSpace|"
-            r"SpaceToDepth|OneHot|Trilu|EyeLike|Cast.*"
+            r"SpaceToDepth|OneHot|MaxUnpool|ReverseSequence|Trilu|EyeLike|Cast.*"
         ),
     ),
 )

@@ -25,6 +25,8 @@ def why_no_warpgroups(precision: Precision, target: Target) -> str | None:
         return "products of bytes: those of warpgroups are of floating point here"
     if precision.is_fp8:
         return f"products of {precision.value}: those of warpgroups add them in fewer bits than fp32 has"
+    if precision is Precision.FP64:
+        return "products of fp64: wgmma has none"
     if target.capability != _CAPABILITY:
         return f"{target.name} has no products of warpgroups (wgmma; sm_90a has)"
     return None

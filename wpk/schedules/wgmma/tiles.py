@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_template import TileSchedule
 from wpk.schedules.matrix_tiles import target_limits, up_to
@@ -79,7 +79,8 @@ class WgmmaSchedule(TileSchedule):
 
     def partials(self, grid: Grid) -> Partials | None:
         """Return the global memory in which partial sums meet; none where they meet in a cluster."""
-        return None if self.cluster else Partials.of(grid, self.block_m * self.block_n, self.split)
+        tile_bytes = self.block_m * self.block_n * DType.FP32.bytes
+        return None if self.cluster else Partials.of(grid, tile_bytes, self.split)
 
 
 def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, tuple[int, ...]]:

@@ -130,6 +130,20 @@ def triangle(builder: Builder) -> None:
     builder.add("Add", [x, eye])
 
 
+@move("ReverseSequence", weight=0.4)
+def reversed_sequences(builder: Builder) -> None:
+    """Batches in front or behind the steps; every length."""
+    x = rows(builder, 2, 3)
+    first = x.is_free or builder.random.random() < 0.5
+    batch, steps = x.arrays[0].shape[:2] if first else x.arrays[0].shape[1::-1]
+    if x.is_free:
+        lengths = builder.input([x.shape[0]], np.int64, Range(1, steps + 1))
+    else:
+        lengths = builder.ints(builder.rng().integers(1, steps + 1, batch))
+    axes = {"batch_axis": 0, "time_axis": 1} if first else {}
+    builder.add("ReverseSequence", [x, lengths], **axes)
+
+
 @move("CumSum", weight=0.7)
 def running(builder: Builder) -> None:
     """Along any axis, in both directions."""

@@ -33,6 +33,14 @@ def rows(builder: Builder, *ranks: int) -> Value:
         return builder.input([batch(builder), *middle, one_of(builder, WIDTHS)])
 
 
+@move("Det", weight=0.4)
+def determinants(builder: Builder) -> None:
+    """Of small matrices, mostly of a batch."""
+    size = one_of(builder, (1, 2, 3, 5))
+    x = builder.input([*([batch(builder)] if builder.random.random() < 0.8 else []), size, size])
+    builder.add("Det", [x])
+
+
 def linear(builder: Builder, x: Value, width: int | None = None) -> Value:
     """A product with a constant matrix; with a bias, mostly."""
     k = x.arrays[0].shape[-1]

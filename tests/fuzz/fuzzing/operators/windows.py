@@ -110,6 +110,20 @@ def pooling(builder: Builder) -> None:
     builder.add(op, [x], **attributes)
 
 
+@move("MaxUnpool", weight=0.5)
+def pooled_and_back(builder: Builder) -> None:
+    """What a pool finds, put back where it was; the places alone, too."""
+    x = maps(builder)
+    size = [one_of(builder, (1, 2, 2)) if n > 1 else 1 for n in x.arrays[0].shape[2:]]
+    windows = {"kernel_shape": size, "strides": size}
+    by_columns = builder.random.random() < 0.2
+    values, places = builder.add_many(
+        "MaxPool", [x], outputs=2, storage_order=int(by_columns) if by_columns else None, **windows
+    )
+    if not by_columns:
+        builder.add("MaxUnpool", [values, places], **windows)
+
+
 @move("GlobalAveragePool", "GlobalMaxPool", weight=1.5)
 def global_pooling(builder: Builder) -> None:
     """Over all places."""
@@ -157,6 +171,32 @@ def blocks(builder: Builder) -> None:
     else:
         mode = maybe(builder, one_of(builder, ("DCR", "CRD")), 0.3) if builder.opset >= 28 else None
         builder.add("SpaceToDepth", [x], blocksize=size, mode=mode)
+
+
+@move("RoiAlign", weight=0.7)
+def regions(builder: Builder) -> None:
+    """Of a fixed number of images; constant, as many as there are or a few."""
+    x = maps(builder, 4)
+    if x.is_free or x.dtype != np.float32 or builder.opset >= 22:  # ONNX Runtime has none there
+        raise Rejected("no regions of these")
+    images, draw = int(x.arrays[0].shape[0]), builder.random
+    count = draw.choice((1, 2, 5))
+    corners = builder.rng().uniform(-2, 6, (count, 4)).astype(np.float32)
+    corners[:, 2:] = corners[:, :2] + builder.rng().uniform(
+        0.1, 6, (count, 2)
+    )  # inside out is refused
+    attributes: dict[str, Any] = {
+        "output_height": maybe(builder, draw.choice((1, 2, 3))),
+        "output_width": maybe(builder, draw.choice((1, 4))),
+        "sampling_ratio": maybe(builder, draw.choice((0, 1, 2))),
+        "spatial_scale": maybe(builder, draw.choice((0.5, 0.3, 2.0)), 0.3),
+        "mode": maybe(builder, draw.choice(("avg", "max"))),
+    }
+    if builder.opset >= 16:
+        coordinates = draw.choice(("half_pixel", "output_half_pixel"))
+        attributes["coordinate_transformation_mode"] = maybe(builder, coordinates)
+    places = builder.ints(builder.rng().integers(0, images, count))
+    builder.add("RoiAlign", [x, builder.constant(corners), places], **attributes)
 
 
 @move("Resize", weight=2.5)

@@ -35,6 +35,17 @@ _MATRICES = f"""{_H} g (float[6, 6] a, float[6, 6] b) => (float[6, 6] y) {{
 
 _RANKED = f"""{_H} g (float[3, 6, 6] x) => (float[3, 2, 6] y) <int64[1] k = {{2}}> {{
     r = Sigmoid(x)  v, i = TopK<axis = 1>(r, k)  y = Neg(v) }}"""
+_PARTED = f"""{_H} g (float[3, 6, 6] x) => (float[3, 6, 1] y) {{
+    r = Sigmoid(x)  v, i = MaxPool<kernel_shape = [2], strides = [5], dilations = [2]>(r)
+    c = Cast<to = 1>(i)  y = Sub(v, c) }}"""
+_UNPOOLED = f"""{_H} g (float[3, 6, 6] x) => (float[3, 6, 6] y) {{
+    r = Sigmoid(x)  v, i = MaxPool<kernel_shape = [2], strides = [2]>(r)  w = Sigmoid(v)
+    u = MaxUnpool<kernel_shape = [2], strides = [2]>(w, i)  y = Neg(u) }}"""
+_REVERSED = f"""{_H} g (float[6, 4] x) => (float[6, 4] y) <int64[4] n = {{2, 6, 4, 5}}> {{
+    r = Sigmoid(x)  s = ReverseSequence(r, n)  y = Neg(s) }}"""
+_SELECTED = f"""{_H} g (float[1, 24, 4] x, float[1, 2, 24] s) => (int64[k, 3] y)
+    <int64[1] m = {{4}}, float[1] o = {{0.3}}, float[1] t = {{0.0}}> {{
+    p = Tanh(s)  y = NonMaxSuppression(x, p, m, o, t) }}"""
 _TILED = f"""{_H} g (float[2, 6] x) => (float[2, 12] y) <int64[2] r = {{1, 2}}> {{
     s = Sigmoid(x)  y = Tile(s, r) }}"""
 _GRID = f"""{_H} g (float[2, 3] x) => (float[2, 3] y)
@@ -91,6 +102,38 @@ FAULTS = (
         "tensor, order = self._tensor, list(self._perm)",
         _BEHIND,
         constants="c w",
+    ),
+    BrokenPass(
+        "values are pooled without their dilations",
+        "pooled-places",
+        "movement.pooled_places",
+        'if name != "storage_order"',
+        'if name not in ("storage_order", "dilations")',
+        _PARTED,
+    ),
+    BrokenPass(
+        "planes lack an element",
+        "unpool-parts",
+        "clean.unpool_parts",
+        "to.ints(row, flat=False)",
+        "to.ints(row - 1, flat=False)",
+        _UNPOOLED,
+    ),
+    BrokenPass(
+        "sequences are turned a step too early",
+        "reversed-sequences",
+        "movement.reversed_sequences",
+        "(walk + 1).tolist()",
+        "(walk + 2).tolist()",
+        _REVERSED,
+    ),
+    BrokenPass(
+        "classes have a place less",
+        "placed-selections",
+        "movement.placed_selections",
+        "self.ints(match.most), shape=[None])",
+        "self.ints(match.most - 1), shape=[None])",
+        _SELECTED,
     ),
     BrokenPass(
         "values are gathered along the last axis",

@@ -1,0 +1,113 @@
+"""Write ReverseSequence as a Gather of places, which its lengths say.
+
+ReverseSequence(x, lengths)  ->  GatherND<batch_dims = 1>(x, places)           where batches stand first
+                             ->  Gather(Reshape(x), places * batches + batch)  where steps do
+places[batch, step]           =  lengths[batch] - (step + 1)  where step < lengths[batch],  step elsewhere
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.query import Dims, dims
+
+_BATCHES_SINCE = 12
+"""The opset in which GatherND got ``batch_dims``."""
+
+
+@dataclass(frozen=True)
+class _Sequences:
+    """A ReverseSequence, the shape of what it reverses, and whether the batch stands first."""
+
+    node: gs.Node
+    shape: Dims
+    batch_first: bool
+
+
+class ReversedSequences(Rule[_Sequences]):
+    """Replace a ReverseSequence whose sequences have a known number of steps; a batch in front may be free."""
+
+    name = "reversed-sequences"
+    ops = ("ReverseSequence",)
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Sequences | Refusal:
+        """Match where the steps are counted, and so are batches that stand behind them."""
+        x, batch_first = node.inputs[0], int(node.attrs.get("batch_axis", 1)) == 0
+        shape = dims(x) or [None, None]
+        if not isinstance(shape[int(batch_first)], int):
+            return Refusal(node.name, f"'{x.name}' has shape {x.shape}: its steps must be known")
+        if not batch_first and not isinstance(shape[1], int):
+            words = (
+                f"'{x.name}' has shape {x.shape}: its batch is free, and stands behind the steps"
+            )
+            return Refusal(node.name, words)
+        if batch_first and graph.opset < _BATCHES_SINCE:
+            return Refusal(node.name, f"GatherND has no batches at opset {graph.opset}")
+        return _Sequences(node, shape, batch_first)
+
+    def rewrite(self, editor: GraphEditor, match: _Sequences) -> None:
+        """Compute the places, and gather."""
+        to = _Writer(editor, match.node)
+        gathered = to.by_batches(match.shape) if match.batch_first else to.by_steps(match.shape)
+        editor.replace(match.node.outputs[0], gathered)
+
+
+class _Writer:
+    """Adds the nodes that stand for one node."""
+
+    def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
+        self.editor, self.node = editor, node
+        self.x, self.lengths = node.inputs
+
+    def by_batches(self, shape: Dims) -> gs.Tensor:
+        """Each batch has its own places."""
+        batch, steps = shape[:2]
+        column = self.add("Reshape", self.lengths, self.ints([-1, 1]), shape=[batch, 1])
+        places = self._places(column, np.arange(_known(steps))[None], [batch, steps])
+        index = self.add("Reshape", places, self.ints([0, 0, 1]), shape=[batch, steps, 1])
+        return self.add("GatherND", self.x, index, shape=shape, batch_dims=1)
+
+    def by_steps(self, shape: Dims) -> gs.Tensor:
+        """Steps of all batches are rows, one behind the other."""
+        steps, batch = map(_known, shape[:2])
+        lengths = self.add("Reshape", self.lengths, self.ints([1, batch]), shape=[1, batch])
+        places = self._places(lengths, np.arange(steps)[:, None], [steps, batch])
+        first = self.add("Mul", places, self.ints([batch]), shape=[steps, batch])
+        index = self.add("Add", first, self.ints([[*range(batch)]]), shape=[steps, batch])
+        rest = [n if isinstance(n, int) else -1 for n in shape[2:]]
+        sizes = self.ints([steps * batch, *rest])
+        rows = self.add("Reshape", self.x, sizes, shape=[steps * batch, *shape[2:]])
+        return self.add("Gather", rows, index, shape=shape)
+
+    def _places(self, lengths: gs.Tensor, walk: Any, shape: Dims) -> gs.Tensor:
+        step = self.ints(walk.tolist())
+        behind = self.add("Sub", lengths, self.ints((walk + 1).tolist()), shape=shape)
+        reversed_here = self.add("Less", step, lengths, shape=shape)
+        reversed_here.dtype = np.dtype(np.bool_)
+        return self.add("Where", reversed_here, behind, step, shape=shape, like=lengths)
+
+    def add(
+        self,
+        op: str,
+        *inputs: gs.Tensor,
+        shape: Dims,
+        like: gs.Tensor | None = None,
+        **attributes: object,
+    ) -> gs.Tensor:
+        """Add a node; its result has the type of the first input, where no other is named."""
+        kind, name = like or inputs[0], f"{self.node.name}_{op}"
+        return self.editor.add(
+            op, list(inputs), like=kind, shape=shape, name=name, attrs=attributes
+        )
+
+    def ints(self, values: list[Any]) -> gs.Constant:
+        """A constant."""
+        return self.editor.constant(f"{self.node.name}_places", np.array(values, np.int64))
+
+
+def _known(size: int | str | None) -> int:
+    assert isinstance(size, int)
+    return size
