@@ -128,10 +128,14 @@ def read_all(folder: Path) -> dict[str, list[Recording]]:
         if today != {
             tuple(value for _, value in trial.candidate.configuration) for trial in recording.trials
         }:
-            raise SystemExit(f"{path} does not hold the legal schedules of today: record it again")
+            raise SystemExit(
+                f"{path} does not hold the legal schedules of today, as far as they were there when it was recorded"
+            )
         found.setdefault(recording.problem, []).append(recording)
     if not found:
-        raise SystemExit(f"there is no recording in {folder}: see space_study.py")
+        raise SystemExit(
+            f"there is no recording in {folder}: those of tests/replay are of 2026-11-21"
+        )
     return found
 
 
@@ -197,7 +201,7 @@ def study(row: str, recordings: Sequence[Recording]) -> dict[str, Any]:
 def main() -> None:
     """Study all recordings of a folder."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--recordings", type=Path, required=True, help="of space_study.py")
+    parser.add_argument("--recordings", type=Path, required=True, help="tests/replay")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     rows = {}

@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     end = time.monotonic() + options.seconds
     options.output.mkdir(parents=True, exist_ok=True)
     about = {"date": datetime.now(UTC).date().isoformat(), "commit": options.commit, **machine()}
-    text = json.dumps(about | {"command": " ".join(sys.argv)}, indent=1)
+    asked = f"--output FOLDER --gpus {options.gpus} --seconds {options.seconds:g}"
+    text = json.dumps(about | {"command": f"benchmarks/record_spaces.py {asked}"}, indent=1)
     (options.output / "machine.json").write_text(text + "\n", encoding="utf-8")
     # Not forked: a child must not inherit a parent's threads, and each opens a GPU of its own.
     spawn = multiprocessing.get_context("spawn")

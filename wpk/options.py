@@ -37,11 +37,11 @@ class Options(TypedDict, total=False):
     skip_templates: Sequence[str]
     fallback: str
     search: str
-    prune: str
     effort: int
     budget: str | None
     seed: int
     operators: Sequence[str]
+    prune: str
     forms: str
 
 
@@ -96,15 +96,15 @@ class SearchOptions:
 
     Attributes:
         search: static: models choose; a searcher's name: it proposes and the GPU of this machine
-            decides; auto (default): genetic and PPO where the target's GPU is here, else static
-        prune: what narrows a template's schedules down before a search: waves (default), a model that
-            keeps the winners; pul: DeepCuts' score as its equations say, the best hundredth
+            decides; auto (default): PPO where the target's GPU is here, else static
         effort: how thoroughly to measure: 0 a minute, 1 minutes (default), 2 half an hour, 3 to the
             end
         budget: what measuring may cost, e.g. 90s, 2h or '400 trials'
         seed: fixes the search (default: 0)
         operators: measure only operators of these names, e.g. 'conv_*'; the models choose for the
             others; repeatable
+        prune: what narrows a template's schedules down before a search: waves (default), a model that
+            keeps the winners; pul: DeepCuts' score as its equations say, the best hundredth
         forms: search: operators are joined, or kept apart, as is fastest; fixed: as the passes join
             them; auto (default): search where all operators are measured, else fixed
     """
@@ -115,13 +115,13 @@ class SearchOptions:
             "choices": ("auto", "static", "genetic", "ppo", "evolution", "random", "exhaustive")
         },
     )
-    prune: str = field(default="waves", metadata={"choices": ("waves", "pul")})
     effort: int = field(default=1, metadata={"type": int, "choices": range(4)})
     budget: str | None = field(default=None, metadata={"metavar": "30m"})
     seed: int = field(default=0, metadata={"type": int, "metavar": "N"})
     operators: tuple[str, ...] = field(
         default=(), metadata={"flag": "--ops", "metavar": "GLOB", "action": "append"}
     )
+    prune: str = field(default="waves", metadata={"choices": ("waves", "pul")})
     forms: str = field(default="auto", metadata={"choices": ("auto", "fixed", "search")})
 
     def __post_init__(self) -> None:

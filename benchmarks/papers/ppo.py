@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 from wpk.search.searchers.ppo import PpoOptions, PpoSearch
 from wpk.search.searchers.ppo_loss import reward
-from wpk.search.searchers.ppo_network import Array, Network, Pass
-from wpk.search.searchers.space import SearchSpace
+from wpk.search.searchers.ppo_network import Adam, Array, Layers, Network, Pass
+from wpk.search.searchers.ppo_policy import Evaluation, Policy
+from wpk.search.searchers.space import ABSENT, Rows, SearchSpace
 
 PAPER_SETTINGS = PpoOptions(
     hidden=((512, "tanh"), (1024, "tanh"), (1024, "selu"), (512, "selu")),
@@ -32,6 +33,52 @@ KEEP = 0.15
 """Probability that dropout keeps an activation of the last hidden layer in an update."""
 
 
+class MovesPolicy:
+    """The paper's network: it observes a state, and answers with a logit for each move and a value."""
+
+    def __init__(
+        self, space: SearchSpace, options: PpoOptions, generator: np.random.Generator
+    ) -> None:
+        """Begin with a policy that is nearly uniform."""
+        self._space, self._generator = space, generator
+        self._problem = np.asarray(list(space.features.values()), np.float64)
+        inputs = len(self._problem) + len(space.shape) + 1
+        self.network = Network(Layers(inputs, options.hidden, space.moves + 1), generator)
+        self._adam = Adam(len(self.network.parameters), options.learning_rate)
+
+    def observe(self, row: int, average: float) -> NDArray[np.float32]:
+        """The problem, the schedule's parameters and the average run time, as they are."""
+        parameters = [value for _, value in self._space.schedule(row).parameters()]
+        return np.concatenate([self._problem, parameters, [average]]).astype(np.float32)
+
+    def evaluate(self, states: Rows, changes: Array) -> Evaluation:
+        """See `Policy.evaluate`; a change is the average itself."""
+        return self._said(states, self.network.forward(self._seen(states, changes)))
+
+    def rehearse(self, states: Rows, changes: Array) -> Evaluation:
+        """See `Policy.rehearse`: activations are dropped."""
+        done = self.network.forward(self._seen(states, changes))
+        return self._said(states, dropped(self.network, done, KEEP, self._generator))
+
+    def learn(self, said: Evaluation, gradient: Array) -> None:
+        """See `Policy.learn`."""
+        self._adam.step(self.network.parameters, self.network.backward(said.done, gradient))
+
+    def imitate(self, rows: Rows, costs: Array) -> None:
+        """See `Policy.imitate`: the paper's learns from its own moves only."""
+
+    def preferences(self, rows: Rows) -> Array:
+        """See `Policy.preferences`: this one knows moves only."""
+        return np.zeros(len(rows), np.float32)
+
+    def _seen(self, states: Rows, averages: Array) -> Array:
+        seen = zip(states.tolist(), averages.tolist(), strict=True)
+        return np.stack([self.observe(row, average) for row, average in seen])
+
+    def _said(self, states: Rows, done: Pass) -> Evaluation:
+        return Evaluation(done.outputs, self._space.after_moves(states) != ABSENT, done)
+
+
 class PaperPpoSearch(PpoSearch):
     """Observes and rewards raw numbers, ends no episode early, and drops activations in updates."""
 
@@ -44,10 +91,14 @@ class PaperPpoSearch(PpoSearch):
         """Begin with a policy that is nearly uniform."""
         super().__init__(space, seed, options)
 
-    def observe(self, row: int) -> NDArray[np.float32]:
-        """The problem, the schedule's parameters and the average run time, as they are."""
-        parameters = [value for _, value in self.space.schedule(row).parameters()]
-        return np.concatenate([self._problem, parameters, [self._average]]).astype(np.float32)
+    def make_policy(self, generator: np.random.Generator) -> Policy:
+        """The paper's."""
+        return MovesPolicy(self.space, self.options, generator)
+
+    @property
+    def change(self) -> float:
+        """The average run time itself."""
+        return self._average
 
     def next_average(self, seconds: float, outcomes: int) -> float:
         """Equation 3 as printed."""
@@ -60,11 +111,6 @@ class PaperPpoSearch(PpoSearch):
     def ends_episode(self, seconds: float, before: float) -> bool:
         """An episode goes on until its horizon."""
         return False
-
-    def forward(self, observations: NDArray[np.float32]) -> Pass:
-        """The forward pass of an update, in which activations are dropped."""
-        done = self._network.forward(observations)
-        return dropped(self._network, done, KEEP, self._generator)
 
 
 def paper_average(previous: float, seconds: float, step: int) -> float:

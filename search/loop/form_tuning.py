@@ -137,7 +137,7 @@ class FormTuning:
         for lowered in {id(each): each for each in has.values()}.values():
             own = [problem for problem, each in has.items() if each is lowered]
             alike = twins_of(lowered.program.operators, own)
-            given = static, how.target, searcher, offers, how.tell
+            given = static, how.target, searcher, how.lessons, offers, how.tell
             tasks += make_tasks(lowered.program, alike, *given)
             twins |= alike
         return tasks, twins

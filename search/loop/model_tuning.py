@@ -13,6 +13,7 @@ from wpk.plan import Plan
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.choices import Choices, after_tuning
+from wpk.search.loop.lessons import Lessons
 from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.task import Task, make_tasks
 from wpk.search.loop.tune import tune
@@ -89,6 +90,12 @@ class ModelTuning:
         """What the caches hold in a deployed engine."""
         return deciding_regime(self.plan, self.target)
 
+    @property
+    def lessons(self) -> Lessons:
+        """What the store has to teach."""
+        setup = self.tuning.setup(self.target)
+        return Lessons(self.tuning.store, self.target, setup, self.regime, self.run.id)
+
     def tuned(
         self, tasks: Sequence[Task], twins: Twins, static: StaticChoices, cases: SeedCases
     ) -> Choices:
@@ -106,8 +113,10 @@ class ModelTuning:
             EngineError: The GPU cannot be used.
         """
         with self._session(cases) as session:
-            _measure_static(static, [task.problem for task in tasks], session, self.tell)
-            results = of_all_twins(tune(tasks, session, self.tell), twins)
+            problems = [task.problem for task in tasks]
+            measured = _measure_static(static, problems, session, self.tell)
+            known = [replace(task, measured=measured[task.problem]) for task in tasks]
+            results = of_all_twins(tune(known, session, self.tell), twins)
             return after_tuning(static, results, session.bench, session.regime)
 
     @contextmanager
@@ -149,8 +158,8 @@ def tune_model(lowered: LoweredModel, static: StaticChoices, how: ModelTuning) -
     program, searcher = lowered.program, find_searcher(how.tuning.searcher)
     named = selected_problems(program.operators, how.tuning.operators)
     twins, offers = twins_of(program.operators, named), how.equipment.offers
-    tasks = make_tasks(program, twins, static, how.target, searcher, offers, how.tell)
-    return how.tuned(tasks, twins, static, how.cases)
+    asked = program, twins, static, how.target, searcher, how.lessons, offers, how.tell
+    return how.tuned(make_tasks(*asked), twins, static, how.cases)
 
 
 def clock_without(*cases: TimedCases) -> Callable[[], float]:
@@ -166,17 +175,24 @@ def deciding_regime(plan: Plan, target: Target) -> Regime:
 
 def _measure_static(
     static: StaticChoices, problems: list[Problem], session: Session, tell: Progress
-) -> None:
-    """Try the static choices first: tuning can then only improve on them."""
+) -> dict[Problem, float | None]:
+    """Try the static choices first: tuning can then only improve on them.
+
+    Returns:
+        What each took, in seconds; None where it did not run.
+    """
+    seconds: dict[Problem, float | None] = dict.fromkeys(problems)
     stage = "measuring static choices"
     for done, problem in enumerate(problems):
         tell(stage, done, len(problems))
         candidate = static.kernels[problem].finalist.candidate
         key = StoreKey(problem, candidate.maker, session.setup)
         known = look_up(session.store, key, session.regime).histories
-        if any(each.trial.candidate == candidate for each in known):
-            continue
-        for trial in session.bench.measure([Request(problem, candidate)]):
+        trials = [each.trial for each in known if each.trial.candidate == candidate]
+        for trial in [] if trials else session.bench.measure([Request(problem, candidate)]):
             own = replace(trial, proposer=MODELS)
             session.store.record(session.run.id, key, own, session.regime)
+            trials.append(own)
+        seconds[problem] = next((trial.cost for trial in trials if trial.ran), None)
     tell(stage, len(problems), len(problems))
+    return seconds

@@ -13,8 +13,9 @@ from wpk.libraries import ALIGNMENT, LibraryOffer
 from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.progress import Progress
+from wpk.search.loop.lessons import Lessons
 from wpk.search.loop.twins import Twins
-from wpk.search.models import PROMISING, Shortlist, StaticChoices
+from wpk.search.models import PROMISING, Shortlist, StaticChoices, learned_seconds
 from wpk.search.searchers import MakeSearcher, Searcher, SearchSpace
 from wpk.targets import Target
 from wpk.trial_bench import Offers
@@ -63,6 +64,7 @@ class Task:
         floor: What a launch costs that depends on the one before.
         contenders: The templates that can carry it, the most promising first.
         rivals: The libraries; none where none is to be tried.
+        measured: Time of the static choice; None where that is not known.
     """
 
     problem: Problem
@@ -72,15 +74,18 @@ class Task:
     floor: float
     contenders: tuple[Contender, ...]
     rivals: tuple[Rival, ...] = ()
+    measured: float | None = None
 
     @property
     def gain(self) -> float:
         """Seconds of the network that tuning can win at most.
 
         That is, but for a factor that all problems share, the problem's share of the network's
-        time, ``count * estimate``, times its headroom, ``1 - (bound + floor) / estimate``.
+        time, ``count * seconds``, times its headroom, ``1 - (bound + floor) / seconds``. What the static
+        choice took decides, and the estimate where it did not run.
         """
-        return self.count * max(0.0, self.estimate - self.bound - self.floor)
+        seconds = self.estimate if self.measured is None else self.measured
+        return self.count * max(0.0, seconds - self.bound - self.floor)
 
 
 def make_tasks(
@@ -89,6 +94,7 @@ def make_tasks(
     static: StaticChoices,
     target: Target,
     searcher: MakeSearcher,
+    lessons: Lessons,
     offers: Offers,
     tell: Progress,
 ) -> list[Task]:
@@ -100,6 +106,7 @@ def make_tasks(
         static: What the models have to say of them.
         target: The GPU.
         searcher: Begins the search of a template's space.
+        lessons: What searchers can learn from other problems.
         offers: What libraries offer.
         tell: Told of the progress.
     """
@@ -115,7 +122,8 @@ def make_tasks(
             bound=static.kernels[problem].bound.seconds,
             floor=target.launch_seconds,
             contenders=tuple(
-                _contender(problem, each, searcher) for each in static.shortlists[problem].templates
+                _contender(problem, each, target, searcher, lessons)
+                for each in static.shortlists[problem].templates
             ),
             rivals=tuple(_rival(program, twins[problem], each) for each in offers.of(problem)),
         )
@@ -148,15 +156,25 @@ def _why_not_there(program: Program, problems: Collection[Problem]) -> str | Non
     return None
 
 
-def _contender(problem: Problem, offer: Shortlist, make: MakeSearcher) -> Contender:
-    """A template's searcher over the schedules that the score kept."""
+def _contender(
+    problem: Problem, offer: Shortlist, target: Target, make: MakeSearcher, lessons: Lessons
+) -> Contender:
+    """A template's searcher over the schedules that the score kept.
+
+    Those that the learned costs like best come first; where these say nothing of the template, the estimate does.
+    """
     template = offer.template
 
     def begin(seed: int) -> Searcher:
         kept = [prediction.schedule.columns() for prediction in offer.ranked]
         columns = {name: np.concatenate([each[name] for each in kept]) for name in kept[0]}
-        features = problem.features()
-        space = SearchSpace(template.schedule_type, columns, features, PROMISING)
-        return make(space, seed)
+        predicted = np.asarray([prediction.estimate for prediction in offer.ranked])
+        learned = learned_seconds(problem, template, target, columns)
+        if learned is not None:
+            order = np.argsort(learned, kind="stable")
+            columns = {name: values[order] for name, values in columns.items()}
+            predicted = predicted[order]
+        about = problem.features(), PROMISING, predicted, lessons.of(template)
+        return make(SearchSpace(template.schedule_type, columns, *about), seed)
 
     return Contender(template.maker, offer.ranked[0].estimate, begin)

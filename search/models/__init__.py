@@ -1,5 +1,6 @@
 """The models choose schedules without a GPU."""
 
+from wpk.search.models.learned import learned_seconds
 from wpk.search.models.model_search import (
     Compiler,
     StaticChoices,
@@ -7,7 +8,7 @@ from wpk.search.models.model_search import (
     search_model,
 )
 from wpk.search.models.pruning import WAVES, Pruning, find_pruning
-from wpk.search.models.shortlist import PROMISING, Shortlist
+from wpk.search.models.shortlist import PROMISING, Shortlist, Template, estimates
 from wpk.search.models.static_search import (
     FINALISTS,
     Finalist,

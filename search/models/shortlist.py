@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance import Bound, Columns, Floats, SharedCost, Work, estimate, shared_cost
+from wpk.performance import (
+    Bound,
+    Columns,
+    Floats,
+    SharedAccess,
+    SharedCost,
+    Work,
+    estimate,
+    shared_cost,
+)
+from wpk.performance import bound as performance_bound
 from wpk.plan import Funnel
 from wpk.problems import Problem
 from wpk.schedules import Schedule, ScheduleTemplate
@@ -97,6 +107,19 @@ def predict(
     """Return what the models say of one legal schedule, kept or not."""
     models = _Models(problem, template, target, bound, schedule.columns())
     return models.predictions([0], models.costs([0]))[0]
+
+
+def estimates(problem: Problem, template: Template, target: Target, columns: Columns) -> Floats:
+    """Return the predicted seconds of schedules, kept or not, their bank conflicts counted."""
+    models = _Models(problem, template, target, performance_bound(problem, target), columns)
+    known: dict[tuple[SharedAccess, ...], float] = {}
+    passes = []
+    for schedule in models.schedules(list(range(_rows(columns)))):
+        accesses = tuple(template.shared_accesses(problem, schedule))
+        if accesses not in known:
+            known[accesses] = shared_cost(accesses).passes
+        passes.append(known[accesses])
+    return estimate(models.work, models.bound, target, np.asarray(passes))
 
 
 @dataclass(frozen=True)

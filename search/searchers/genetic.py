@@ -1,6 +1,6 @@
 """Genetic search works as Woodpecker-DL 2.3 describes it, on the indices of parameter values.
 
-    verified random population -> fitness -> probabilities (eq. 1) -> k elites pass
+    verified random population, with founders that were fast elsewhere -> fitness -> probabilities (eq. 1) -> k elites pass
     -> parents by roulette over the cumulative probabilities (eq. 2) -> crossover -> mutation -> ...
 
 The operators are DEAP's; its roulette is equations 1 and 2: it sorts by falling fitness and finds
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import zip_longest
 from math import isfinite
 from types import ModuleType
 
@@ -42,6 +43,9 @@ class GeneticOptions:
         mutation: Probability of each gene of a child to be drawn anew.
         closeness: The search has converged when the slowest individual of a generation is slower
             than the fastest by at most this share.
+        founders: Schedules of the first generation that are taken from similar problems, where experience
+            knows any.
+        similar: How many problems they come from.
     """
 
     population: int = 8
@@ -51,6 +55,8 @@ class GeneticOptions:
     mixing: float = 0.5
     mutation: float = 0.1
     closeness: float = 0.03
+    founders: int = 6
+    similar: int = 3
 
 
 def _load_breeding() -> ModuleType:
@@ -94,6 +100,7 @@ class GeneticSearch(SpaceSearcher):
         self._members: set[int] = set()  # the generation, elites included
         self._parents: tuple[int, ...] = ()  # who may breed
         self._left = self.options.population  # still to be proposed of this generation
+        self._founders = iter(self._known_elsewhere())
 
     def propose(self) -> int:
         """Return a random individual of the first generation, or a child in later ones."""
@@ -101,9 +108,26 @@ class GeneticSearch(SpaceSearcher):
         if self._left <= 0 and len(self._known()) >= enough:
             self._next_generation()
         self._left -= 1
-        row = self._child() if self._parents else self.ledger.draw(1, self._generator)[0]
+        row = self._child() if self._parents else self._stranger()
         self._members.add(row)
         return row
+
+    def _stranger(self) -> int:
+        """A schedule like the fastest of similar problems, as long as there are such; else a random one."""
+        founder = next(self._founders, None)
+        if founder is None:
+            return self.ledger.draw(1, self._generator)[0]
+        return self.space.like(founder, self.ledger.free())
+
+    def _known_elsewhere(self) -> list[dict[str, int]]:
+        """The fastest schedules of the most similar problems: the first of each, then the second, each once."""
+        if self.space.experience is None:
+            return []
+        nearest = self.space.experience.nearest(self.space.features)[: self.options.similar]
+        ranks = zip_longest(*(lesson.best(self.options.founders) for lesson in nearest))
+        every = [each for rank in ranks for each in rank if each is not None]
+        distinct = {tuple(each.items()): each for each in every}
+        return list(distinct.values())[: self.options.founders]
 
     def learn(self, rows: Sequence[int]) -> None:
         """Let schedules that others tried live in this generation, too."""

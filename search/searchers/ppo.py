@@ -5,7 +5,9 @@
     -> clipped surrogate + value + entropy (eq. 7)
 
 Several walkers step through the space, so that a batch of schedules can be measured together; all
-share one network. Actions that lead to an illegal schedule, or to one already taken, are masked.
+share one network. Actions that lead to an illegal schedule, or to one already taken, are masked. Unlike the paper's,
+the network judges where an action leads, so that it serves every problem of a template, and begins with what was
+measured of others (`wpk.search.searchers.ppo_policy`).
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from wpk.search.searchers.ppo_loss import (
     moving_average,
     reward,
 )
-from wpk.search.searchers.ppo_network import ActivationName, Adam, Layers, Network, Pass
-from wpk.search.searchers.space import ABSENT, SearchSpace
+from wpk.search.searchers.ppo_network import Array
+from wpk.search.searchers.ppo_policy import Hidden, Policy, Pretraining, SuccessorPolicy
+from wpk.search.searchers.space import ABSENT, Rows, SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
 
 
@@ -48,15 +51,17 @@ class PpoOptions:
         batch: Transitions of an update.
         epochs: Gradient steps on each batch.
         start: Schedules tried, at random, before the first action.
+        taught_start: The same where experience taught the policy, which draws them.
         fastest: An episode starts at one of so many fastest schedules.
         horizon: Actions of an episode at most.
+        pretraining: How the policy learns from experience, where the space has any.
     """
 
-    hidden: tuple[tuple[int, ActivationName], ...] = (
+    hidden: Hidden = (
+        (32, "tanh"),
         (64, "tanh"),
-        (128, "tanh"),
-        (128, "selu"),
         (64, "selu"),
+        (32, "selu"),
     )
     clip: float = 0.5
     value: float = 0.15
@@ -67,8 +72,10 @@ class PpoOptions:
     batch: int = 8
     epochs: int = 8
     start: int = 16
+    taught_start: int = 8
     fastest: int = 2
     horizon: int = 8
+    pretraining: Pretraining = field(default_factory=Pretraining)
 
 
 @dataclass
@@ -76,7 +83,7 @@ class _Step:
     """A transition; its reward is known when the outcome is."""
 
     row: int
-    observation: NDArray[np.float32]
+    change: float
     allowed: NDArray[np.bool_]
     action: int
     log_probability: float
@@ -111,25 +118,34 @@ class PpoSearch(SpaceSearcher):
         super().__init__(space, ledger)
         self.options = PpoOptions() if options is None else options
         self._generator = np.random.default_rng(seed)
-        self._problem = np.asarray(list(space.features.values()), np.float64)
-        inputs = len(self._problem) + len(space.shape) + 1
-        layers = Layers(inputs, self.options.hidden, space.moves + 1)
-        self._network = Network(layers, self._generator)
-        self._adam = Adam(len(self._network.parameters), self.options.learning_rate)
+        self.policy = self.make_policy(self._generator)
         self._walkers: list[_Walker] = []
         self._waiting: dict[int, _Walker] = {}  # by the row that a walker waits for
         self._fresh = 0  # transitions since the last update
         self._average, self._first_average, self._outcomes = 0.0, 0.0, 0
 
+    def make_policy(self, generator: np.random.Generator) -> Policy:
+        """Return the policy to begin with."""
+        how = self.options
+        return SuccessorPolicy(
+            self.space, how.hidden, how.learning_rate, how.pretraining, generator
+        )
+
     def propose(self) -> int:
         """Return a random schedule at first, then the one to which a walker's action leads."""
-        if self.ledger.taken.sum() >= self.options.start:
+        taught = self.space.experience is not None
+        start = self.options.taught_start if taught else self.options.start
+        if self.ledger.taken.sum() >= start:
             walker = self._free_walker()
             row = self._act(walker)
             if row is not None:
                 self._waiting[row] = walker
                 return row
-        return self.ledger.draw(1, self._generator)[0]
+        if not taught:
+            return self.ledger.draw(1, self._generator)[0]
+        free = self.ledger.free()
+        noise = self._generator.gumbel(size=len(free))
+        return int(free[int(np.argmax(self.policy.preferences(free) + noise))])
 
     def learn(self, rows: Sequence[int]) -> None:
         """Reward the walkers' actions, and update the policy when a batch of them is complete."""
@@ -139,15 +155,10 @@ class PpoSearch(SpaceSearcher):
             self._fresh = 0
             self._update()
 
-    def observe(self, row: int) -> NDArray[np.float32]:
-        """Return the observation O: the problem, the schedule's parameters, the average run time.
-
-        Logarithms and shares, since the raw numbers differ by nine orders of magnitude.
-        """
-        problem = np.log2(1 + self._problem) / 8  # extents up to some thousands: about one
-        change = np.log2(self._average / self._first_average) if self._average else 0.0
-        point = 2 * self.space.point(row) - 1
-        return np.concatenate([problem, point, [change]]).astype(np.float32)
+    @property
+    def change(self) -> float:
+        """How the average run time has changed, as a power of two; the problem and the schedule stand beside it."""
+        return float(np.log2(self._average / self._first_average)) if self._average else 0.0
 
     def next_average(self, seconds: float, outcomes: int) -> float:
         """Return the average run time, alpha, after so many outcomes, of which the last took ``seconds``."""
@@ -160,10 +171,6 @@ class PpoSearch(SpaceSearcher):
     def ends_episode(self, seconds: float, before: float) -> bool:
         """Tell whether an action that led from ``before`` to ``seconds`` is its episode's last: it gained nothing."""
         return not seconds < before
-
-    def forward(self, observations: NDArray[np.float32]) -> Pass:
-        """Make the forward pass of an update."""
-        return self._network.forward(observations)
 
     def _free_walker(self) -> _Walker:
         for walker in self._walkers:
@@ -191,12 +198,12 @@ class PpoSearch(SpaceSearcher):
         return None
 
     def _decide(self, row: int, allowed: NDArray[np.bool_]) -> _Step:
-        observation = self.observe(row)
-        outputs = self._network.forward(observation[None]).outputs
-        logs = log_probabilities(outputs[:, :-1], allowed[None])[0]
+        change = self.change
+        said = self.policy.evaluate(np.asarray([row]), np.asarray([change]))
+        logs = log_probabilities(said.outputs[:, :-1], allowed[None])[0]
         # The largest of the logarithms with Gumbel noise is a draw of the multinomial distribution.
         action = int(np.argmax(logs + self._generator.gumbel(size=len(logs))))
-        return _Step(row, observation, allowed, action, float(logs[action]))
+        return _Step(row, change, allowed, action, float(logs[action]))
 
     def _outcome(self, row: int, seconds: float) -> None:
         walker = self._waiting.pop(row, None)
@@ -227,23 +234,27 @@ class PpoSearch(SpaceSearcher):
         for walker in walked:
             walker.steps[-1].last = True  # the next batch knows nothing of this one
         steps = [step for walker in walked for step in walker.steps]
-        observations = np.stack([step.observation for step in steps])
-        batch = self._batch(steps, observations)
+        states = np.asarray([step.row for step in steps])
+        changes = np.asarray([step.change for step in steps])
+        batch = self._batch(steps, states, changes)
         for _ in range(options.epochs):
-            done = self.forward(observations)
-            _, gradient = loss(done.outputs, batch, coefficients)
-            self._adam.step(self._network.parameters, self._network.backward(done, gradient))
+            said = self.policy.rehearse(states, changes)
+            _, gradient = loss(said.outputs, batch, coefficients)
+            self.policy.learn(said, gradient)
+        known = np.flatnonzero(~np.isnan(self.ledger.costs))
+        self.policy.imitate(known, self.ledger.costs[known])
         for walker in walked:
             walker.steps.clear()
 
-    def _batch(self, steps: Sequence[_Step], observations: NDArray[np.float32]) -> Batch:
+    def _batch(self, steps: Sequence[_Step], states: Rows, changes: Array) -> Batch:
         options = self.options
-        arrived = np.stack([self.observe(step.after) for step in steps])
-        values = self._network.forward(observations).outputs[:, -1]
+        arrived = np.asarray([step.after for step in steps])
+        now = np.full(len(steps), self.change)
+        values = self.policy.evaluate(states, changes).outputs[:, -1]
         gains = advantages(
             rewards=np.asarray([step.reward for step in steps]),
             values=values,
-            following=self._network.forward(arrived).outputs[:, -1],
+            following=self.policy.evaluate(arrived, now).outputs[:, -1],
             ends=np.asarray([step.last for step in steps]),
             discount=options.discount,
             decay=options.decay,

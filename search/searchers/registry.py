@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wpk.errors import WpkError
-from wpk.search.searchers.auto import AutoSearch
 from wpk.search.searchers.base import Searcher
 from wpk.search.searchers.evolution import EvolutionSearch
 from wpk.search.searchers.exhaustive import ExhaustiveSearch
@@ -18,7 +17,7 @@ MakeSearcher = Callable[[SearchSpace, int], Searcher]
 """Begins a search of a space with a seed."""
 
 SEARCHERS: dict[str, MakeSearcher] = {
-    "auto": AutoSearch,
+    "auto": PpoSearch,  # as good as with genetic search in turn: docs/decisions/0049-what-searchers-begin-with.md
     "genetic": GeneticSearch,
     "ppo": PpoSearch,
     "evolution": EvolutionSearch,

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.errors import ScheduleError
-from wpk.performance import Columns
+from wpk.performance import Columns, Floats
 from wpk.schedules import Schedule
+from wpk.search.searchers.experience import Encoded, Experience, encoded
 
 Rows = NDArray[np.int64]
 
@@ -32,6 +34,7 @@ class SearchSpace:
         genomes: For each row its genome: (rows, parameters) of indices into ``values``.
         features: What is searched for, as named numbers (see `Problem.features`).
         promising: So many first rows are worth trying before a searcher proposes its own.
+        experience: What was measured of other problems; None where nothing was.
     """
 
     def __init__(
@@ -40,6 +43,8 @@ class SearchSpace:
         columns: Columns,
         features: Mapping[str, float],
         promising: int = 0,
+        estimates: Floats | None = None,
+        experience: Experience | None = None,
     ) -> None:
         """Index the schedules.
 
@@ -48,6 +53,8 @@ class SearchSpace:
             columns: The legal schedules, each once.
             features: The problem in numbers.
             promising: How many of the first a model thinks best.
+            estimates: Seconds of each that a model predicts; None where none does.
+            experience: Trials of other problems with the same template.
 
         Raises:
             ScheduleError: There are no schedules.
@@ -55,7 +62,7 @@ class SearchSpace:
         self._schedule_type = schedule_type
         self.names = tuple(field.name for field in fields(schedule_type))
         self.features = dict(features)
-        self.promising = promising
+        self.promising, self.experience = promising, experience
         table = np.stack([columns[name] for name in self.names], axis=1)
         if not len(table):
             raise ScheduleError(
@@ -72,6 +79,8 @@ class SearchSpace:
         self._move_genes = np.concatenate([np.arange(size) for size in self.shape])
         spans = np.maximum(1, np.asarray(self.shape) - 1)
         self._points = (self.genomes / spans).astype(np.float32)
+        self._logarithms = np.log2(1.0 + table)
+        self._columns, self._estimates = columns, estimates
 
     @property
     def size(self) -> int:
@@ -132,6 +141,22 @@ class SearchSpace:
         """Return the genome scaled to between 0 and 1, for searchers in continuous spaces."""
         point: NDArray[np.float32] = self._points[row]
         return point
+
+    @cached_property
+    def encoded(self) -> Encoded:
+        """The rows as inputs of a network; see `experience.encoded`."""
+        return encoded(self.features, self._columns, self._estimates)
+
+    def like(self, parameters: Mapping[str, int], among: Rows) -> int:
+        """Return the one of some rows that is most like a schedule of another space; ties go to the first.
+
+        Args:
+            parameters: By name, those of this space.
+            among: At least one row.
+        """
+        wanted = np.log2(1.0 + np.asarray([parameters[name] for name in self.names]))
+        distances = np.abs(self._logarithms[among] - wanted).sum(axis=1)
+        return int(among[int(np.argmin(distances))])
 
     def nearest(self, point: NDArray[np.float32], among: Rows) -> int:
         """Return the one of some rows whose point is nearest; ties go to the first.

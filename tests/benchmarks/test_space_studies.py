@@ -1,23 +1,17 @@
 """What whole spaces measured on an H200 say of the bound and of pruning; how the studies count."""
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pruning_study import Kept, read_all
-from searcher_study import gain, search
-from space_study import FINALISTS, ROUNDS, SingleKernel, retime
 from study_problems import HELD_OUT, PAPER_ROWS, ROWS, templates_of
-from support.plans.candidates import kernel
+from woodpecker_study import gain, search
 
-from wpk.device import Patience
 from wpk.dtypes import Precision
-from wpk.schedules.registry import TEMPLATE_OF
 from wpk.search.searchers.random_search import RandomSearch
 from wpk.search.searchers.replay import Recording
 from wpk.targets.registry import find_target
-from wpk.trial import Status, Trial
 
 REPLAY = Path(__file__).parents[1] / "replay"
 H200 = find_target("h200")
@@ -97,42 +91,3 @@ def test_every_recording_is_searched_with_seeds_of_its_own(
     assert (np.diff(curves) <= 0).all()
     assert (curves >= 1).all()
     assert not (curves[0] == curves[1]).all(axis=-1).any()
-
-
-@dataclass
-class DummyBench:
-    """Gives times by a rule, and remembers the order."""
-
-    asked: list[SingleKernel] = field(default_factory=list)
-
-    def trial(self, candidate: SingleKernel, patience: Patience) -> Trial:
-        """The candidate of place 1 fails in the second round."""
-        del patience
-        place = candidate.candidate.configuration[0][1]
-        again = candidate in self.asked
-        self.asked.append(candidate)
-        if place == 1 and again:
-            return Trial(candidate.candidate, Status.WRONG_RESULT, (), "differs")
-        return Trial(candidate.candidate, Status.OK, (2e-6 + place * 1e-7,))
-
-
-def test_the_fastest_are_timed_again_in_rounds_that_begin_with_another() -> None:
-    template = TEMPLATE_OF["conv_simt"]
-    _, columns = template.space(ROWS["small_3x3_32.fp32"], H200)
-    some = SingleKernel.of(ROWS["small_3x3_32.fp32"], template, template.schedule(columns, 0))
-    candidates = [
-        SingleKernel(
-            kernel("conv_simt", (("place", place),)), some.source, some.launch, some.packing
-        )
-        for place in range(FINALISTS + 2)
-    ]
-    trials = {
-        each: Trial(each.candidate, Status.OK, (1e-6 * (1 + place),))
-        for place, each in enumerate(candidates)
-    }
-    bench = DummyBench()
-    again = retime(bench, trials)
-    assert set(again) == set(candidates[:FINALISTS])
-    assert bench.asked[::FINALISTS] == candidates[:ROUNDS]
-    assert again[candidates[0]].seconds == (2e-6,) * ROUNDS
-    assert again[candidates[1]].status is Status.WRONG_RESULT

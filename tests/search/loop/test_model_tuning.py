@@ -28,6 +28,7 @@ from wpk.plan.provenance import Provenance
 from wpk.problems import Problem
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
+from wpk.search.loop import model_tuning
 from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.evidence import evidence_of
@@ -38,9 +39,12 @@ from wpk.search.loop.model_tuning import (
     tune_model,
 )
 from wpk.search.loop.runs import entered
+from wpk.search.loop.task import Task
 from wpk.search.loop.tuning import Equipment, Tuning
 from wpk.search.loop.twins import SHARED
 from wpk.search.models.model_search import search_model
+from wpk.search.searchers import Experience, Searcher, SearchSpace
+from wpk.search.searchers.random_search import RandomSearch
 from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target
 from wpk.trial import Regime
@@ -128,6 +132,37 @@ def test_a_pattern_that_matches_no_operator_is_refused_naming_them(bench: Bench)
     with pytest.raises(EngineError, match=r"no operator matches 'conv_\*'; there are ") as error:
         bench.tune(operators=("conv_*",))
     assert bench.static.plan.steps[0].operator.name in error.value.what
+
+
+def test_a_run_begins_with_what_others_measured_and_shares_by_measured_time(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taught: list[Experience | None] = []
+    shared: list[Task] = []
+
+    def make(space: SearchSpace, seed: int) -> Searcher:
+        taught.append(space.experience)
+        return RandomSearch(space, seed)
+
+    def tune(tasks: Sequence[Task], *others: object) -> object:
+        shared.extend(tasks)
+        return tuned(tasks, *others)  # type: ignore[arg-type]
+
+    tuned = model_tuning.tune
+    monkeypatch.setattr(model_tuning, "find_searcher", lambda name: make)
+    monkeypatch.setattr(model_tuning, "tune", tune)
+    bench.tune(store=tmp_path / "t.sqlite")
+    assert taught
+    assert set(taught) == {None}  # its own trials are no lessons
+    assert all(task.measured is not None and task.measured >= 1e-3 for task in shared)
+    assert all(
+        task.gain > task.count * task.estimate for task in shared
+    )  # the models expect microseconds
+    taught.clear()
+    bench.tune(store=tmp_path / "t.sqlite", effort=replace(EFFORT, trials=6))
+    lessons = [lesson for each in taught if each is not None for lesson in each.lessons]
+    assert lessons
+    assert all(len(lesson.costs) >= 3 for lesson in lessons)
 
 
 def test_tuning_tells_how_long_it_will_take(bench: Bench, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from papers.ppo import KEEP, PAPER_SETTINGS, PaperPpoSearch, dropped, paper_average
+from papers.ppo import KEEP, PAPER_SETTINGS, MovesPolicy, PaperPpoSearch, dropped, paper_average
 from support.plans.candidates import kernel
 
 from wpk.search.searchers.ppo_loss import reward
@@ -18,7 +18,9 @@ def test_observes_problem_schedule_and_average(bowl: Recording) -> None:
     schedule = searcher.space.schedule(700).parameters()
     searcher.tell([Trial(kernel("none", schedule), Status.OK, (3e-5,))])
     expected = [64, 1000, *bowl.space.genomes[123], 3e-5]
-    assert searcher.observe(123) == pytest.approx(np.asarray(expected, np.float32))
+    policy = searcher.policy
+    assert isinstance(policy, MovesPolicy)
+    assert policy.observe(123, searcher.change) == pytest.approx(np.asarray(expected, np.float32))
 
 
 def test_the_average_is_equation_3_as_printed() -> None:
@@ -53,7 +55,9 @@ def test_the_settings_run(beds: list[Recording]) -> None:
     searcher = PaperPpoSearch(
         smallest.space, 1, replace(PAPER_SETTINGS, epochs=2)
     )  # 30 take seconds
-    before = searcher._network.parameters.copy()
+    assert isinstance(searcher.policy, MovesPolicy)
+    learnt = searcher.policy.network.parameters
+    before = learnt.copy()
     assert len(replay(searcher, smallest, 48)) == 48
-    assert np.isfinite(searcher._network.parameters).all()
-    assert (before != searcher._network.parameters).mean() > 0.5
+    assert np.isfinite(learnt).all()
+    assert (before != learnt).mean() > 0.5

@@ -71,6 +71,8 @@ def test_problems_come_by_what_is_to_be_won(
     fast_far_off = replace(task, estimate=1e-3, bound=1e-4)
     often = replace(fast_far_off, count=7)
     under = replace(task, estimate=1e-3, bound=2e-3)
+    measured = replace(under, measured=9e-3)  # the models were wrong about it
+    assert in_order([often, under, measured]) == [measured, often, under]
     assert in_order([under, slow_at_bound, fast_far_off, often]) == [
         often,
         fast_far_off,
