@@ -1,4 +1,6 @@
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +22,14 @@ def test_finds_the_library_of_the_wheel() -> None:
 
 def test_the_library_is_loaded_once() -> None:
     assert load_nvrtc() is load_nvrtc()
+
+
+def test_what_it_opens_by_name_is_there_before_it_does() -> None:
+    script = "from wpk.build import load_nvrtc; load_nvrtc(); print(open('/proc/self/maps').read())"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True
+    )
+    assert "/libnvrtc-builtins.so." in done.stdout
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])

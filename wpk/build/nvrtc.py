@@ -22,6 +22,7 @@ from wpk.kernel_source import KernelSource
 
 _WHEEL_LIBRARIES = ("cu13/lib/libnvrtc.so.13", "cuda_nvrtc/lib/libnvrtc.so.12")
 _SYSTEM_LIBRARIES = ("libnvrtc.so.13", "libnvrtc.so.12")
+_BUILTINS = "libnvrtc-builtins.so.*"
 _NOT_FOUND_FIX = "install it: python -m pip install nvidia-cuda-nvrtc"
 _COMPILATION_FAILED = 6  # NVRTC_ERROR_COMPILATION
 _SHOWN_ERRORS = 3
@@ -58,6 +59,7 @@ class Nvrtc:
             CompileError: it cannot be loaded.
         """
         try:
+            _load_builtins(path)
             self._library = ctypes.CDLL(str(path))
         except OSError as error:
             raise CompileError(f"NVRTC cannot be loaded: {error}", fix=_NOT_FOUND_FIX) from error
@@ -166,6 +168,15 @@ def find_nvrtc() -> Path:
         if _loads(name):
             return Path(name)
     raise CompileError("NVRTC, CUDA's runtime compiler, is not installed", fix=_NOT_FOUND_FIX)
+
+
+def _load_builtins(path: Path) -> None:
+    """Load what NVRTC opens by its bare name when it first compiles, where it lies beside NVRTC.
+
+    Not every build of NVRTC looks there.
+    """
+    for builtins in sorted(path.parent.glob(_BUILTINS)) if path.is_file() else ():
+        ctypes.CDLL(str(builtins))
 
 
 @cache

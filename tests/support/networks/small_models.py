@@ -25,8 +25,8 @@ def write(
     return path
 
 
-def draw(path: Path, seed: int, size: int = 1) -> dict[str, Any]:
-    """Inputs of a model whose free dimensions are ``size``; integers lie in 0..4."""
+def draw(path: Path, seed: int, size: int = 1, below: int = 5) -> dict[str, Any]:
+    """Inputs of a model whose free dimensions are ``size``; integers are 0 or more, and less than ``below``."""
     rng = np.random.default_rng(seed)
     inputs = {}
     for info in onnx.load(path).graph.input:
@@ -36,7 +36,7 @@ def draw(path: Path, seed: int, size: int = 1) -> dict[str, Any]:
         if dtype.kind == "b":
             inputs[info.name] = rng.integers(0, 2, shape).astype(dtype)
         elif dtype.kind in "iu":
-            inputs[info.name] = rng.integers(0, 5, shape).astype(dtype)
+            inputs[info.name] = rng.integers(0, below, shape).astype(dtype)
         else:
             inputs[info.name] = rng.standard_normal(shape).astype(dtype)
     return inputs
