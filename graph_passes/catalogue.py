@@ -152,7 +152,6 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
     """Return new passes that keep the graph plain ONNX, whose tensors will be stored in ``storage``."""
     return [
         InlineConditionals(),
-        SelectConditionals(),
         CollectedSequences(),
         UnrollLoops(),
         LoopsToScans(),  # of what stays
@@ -184,6 +183,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         KnownResults(),
         EmptyTensors(),
         ShapeArithmetic(),
+        SelectConditionals(),  # of conditions that nothing before could know
         RepeatedConstants(),
         IdentityElimination(),
         CastChains(),

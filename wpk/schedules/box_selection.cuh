@@ -80,7 +80,7 @@ WPK_DEVICE int bestOfBlock(float score, int box)
     }
     __syncthreads(); // @best_known
     const int best = boxes[0];
-    __syncthreads(); // @best_read
+    __syncthreads(); // before the next writes
     return best;
 }
 

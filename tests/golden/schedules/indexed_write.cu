@@ -8,14 +8,14 @@ struct Problem {
   using Y = wpk::Tensor<wpk::Half, 16, 393216, 32768, 64, 1>;
   using Picked = wpk::PickedAxes<wpk::PickedAxis<512, 1>>;
   static constexpr wpk::int64 indexStep = 0;
-  static constexpr bool sharesIndex = true;
-  static constexpr auto kind = wpk::WriteKind::add;
   static constexpr auto advance = wpk::Advance::none;
   static constexpr int other = 12;
   static constexpr int size = 512;
   static constexpr int count = 16;
   static constexpr int inner = 64;
   static constexpr int rowPadding = 0;
+  static constexpr bool sharesIndex = true;
+  static constexpr auto kind = wpk::WriteKind::add;
   static constexpr bool wide = true;
 };
 

@@ -30,8 +30,10 @@ NETWORKS = (
     "ranking",
     "recurrent",
     "positions",
+    "regions",
+    "determinants",
 )
-"""Hand-written networks (`support.networks.handwritten`) that all templates are needed for."""
+"""Hand-written networks (`support.networks.handwritten`) that all templates but `box_selection` are needed for."""
 
 SIZE = 3
 """Of the free dimension: tiles do not divide it."""

@@ -38,20 +38,20 @@ _SCAN = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] s, float[4, 2
     y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1], body = b (float[2, 3] p, float[2, 3] t)
         => (float[2, 3] q, float[2, 3] u) { q = Sub(t, p)  u = Tanh(q) }> (s, x) }"""
 _STAYING_SCAN = """<ir_version: 8, opset_import: ["" : 17]> g (float[4, 4] s, float[4, 4, 4] x)
-    => (float[4, 4] y, float[4, 4, 4] z) <int64[4] n = {3, 2, 4, 1}> {
+    => (float[4, 4] y, float[4, 4, 4] z) {
     y, z = Scan <num_scan_inputs = 1, scan_output_axes = [-1], body = b (float[4, 4] p, float[4, 4] t)
         => (float[4, 4] q, float[4, 4] v) {
-        u = ReverseSequence<time_axis = 0, batch_axis = 1>(t, n)  q = Sub(u, p)  v = Tanh(q) }> (s, x) }"""
+        u = LpNormalization<axis = 0>(t)  q = Sub(u, p)  v = Tanh(q) }> (s, x) }"""
 _LOOP = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2, 3] y)
     <int64 n = {3}, bool t = {1}> {
     y = Loop <body = b (int64 i, bool c, float[2, 3] p) => (bool d, float[2, 3] q) {
         d = Identity(c)  f = Cast<to = 1>(i)  e = Mul(f, x)  q = Add(e, p) }> (n, t, x) }"""
 
 _ROWS = """<ir_version: 8, opset_import: ["" : 17]> g (float[4, 4] s, float[4, 4, 4] x, float[4, 4, 4] w)
-    => (float[4, 4] y, float[4, 4, 4] z) <int64[4] n = {3, 2, 4, 1}, int64 m = {4}> {
+    => (float[4, 4] y, float[4, 4, 4] z) <int64 m = {4}> {
     y, z = Loop <body = b (int64 i, bool c, float[4, 4] p) => (bool d, float[4, 4] q, float[4, 4] v) {
         d = Identity(c)  t = Gather(x, i)  h = Gather(w, i)  k = Sub(t, h)
-        u = ReverseSequence<time_axis = 0, batch_axis = 1>(k, n)  q = Sub(u, p)  v = Tanh(q) }> (m, , s) }"""
+        u = LpNormalization<axis = 0>(k)  q = Sub(u, p)  v = Tanh(q) }> (m, , s) }"""
 _LIST = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x)
     => (float[2, 3] y, float[k, 2, 3] z) <int64 n = {4}> {
     e = SequenceEmpty<dtype = 1>()
