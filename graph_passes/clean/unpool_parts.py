@@ -16,6 +16,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import Dims, dims, given, integers, made_by, same_dims
 
 
@@ -102,24 +103,8 @@ def _why_not(found: _Unpool) -> str | None:
     return None
 
 
-class _Writer:
-    """Adds the nodes that stand for one node."""
-
-    def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
-        self.editor, self.node = editor, node
-
-    def add(
-        self,
-        op: str,
-        *inputs: gs.Tensor,
-        shape: Dims,
-        like: gs.Tensor | None = None,
-        **attributes: object,
-    ) -> gs.Tensor:
-        kind, name = like or inputs[0], f"{self.node.name}_{op}"
-        return self.editor.add(
-            op, list(inputs), like=kind, shape=shape, name=name, attrs=attributes
-        )
+class _Writer(NodeParts):
+    """Adds what places and shapes are made of."""
 
     def seen(self, x: gs.Tensor, shape: Dims) -> gs.Tensor:
         sizes = [n if isinstance(n, int) else 0 for n in shape]  # the batch, if it is free

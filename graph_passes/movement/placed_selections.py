@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.functions import make_call
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import Dims, floats, given, integers, static_shape
 
 _MOST_BOXES = 2**16
@@ -84,11 +85,11 @@ def _sizes(graph: gs.Graph, node: gs.Node) -> _Selection | str:
     return _Selection(node, batch, classes, most)
 
 
-class _Writer:
-    """Adds the nodes that stand for one node; those of the selection's body are remembered."""
+class _Writer(NodeParts):
+    """Adds nodes, and remembers those of the selection's body."""
 
     def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
-        self.editor, self.node = editor, node
+        super().__init__(editor, node)
         self.body: list[gs.Node] = [node]
 
     def placed(self, match: _Selection) -> gs.Tensor:
@@ -123,13 +124,6 @@ class _Writer:
         made.dtype = np.dtype(np.int64)
         self.body.append(made.inputs[0])
         return made
-
-    def add(self, op: str, *inputs: gs.Tensor, shape: Dims, **attributes: object) -> gs.Tensor:
-        """Add a node whose result has the type of its first input."""
-        name = f"{self.node.name}_{op}"
-        return self.editor.add(
-            op, list(inputs), like=inputs[0], shape=shape, name=name, attrs=attributes
-        )
 
     def ints(self, values: Any) -> gs.Constant:
         """A constant."""

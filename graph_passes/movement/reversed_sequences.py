@@ -12,6 +12,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import Dims, dims
 
 _BATCHES_SINCE = 12
@@ -55,11 +56,11 @@ class ReversedSequences(Rule[_Sequences]):
         editor.replace(match.node.outputs[0], gathered)
 
 
-class _Writer:
-    """Adds the nodes that stand for one node."""
+class _Writer(NodeParts):
+    """Adds what computes the places, and gathers."""
 
     def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
-        self.editor, self.node = editor, node
+        super().__init__(editor, node)
         self.x, self.lengths = node.inputs
 
     def by_batches(self, shape: Dims) -> gs.Tensor:
@@ -88,20 +89,6 @@ class _Writer:
         reversed_here = self.add("Less", step, lengths, shape=shape)
         reversed_here.dtype = np.dtype(np.bool_)
         return self.add("Where", reversed_here, behind, step, shape=shape, like=lengths)
-
-    def add(
-        self,
-        op: str,
-        *inputs: gs.Tensor,
-        shape: Dims,
-        like: gs.Tensor | None = None,
-        **attributes: object,
-    ) -> gs.Tensor:
-        """Add a node; its result has the type of the first input, where no other is named."""
-        kind, name = like or inputs[0], f"{self.node.name}_{op}"
-        return self.editor.add(
-            op, list(inputs), like=kind, shape=shape, name=name, attrs=attributes
-        )
 
     def ints(self, values: list[Any]) -> gs.Constant:
         """A constant."""
