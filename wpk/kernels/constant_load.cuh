@@ -1,0 +1,30 @@
+// Loads of what no kernel writes and nobody reads again soon: a large constant.
+#pragma once
+
+#include <wpk/kernels/vector.cuh>
+
+namespace wpk
+{
+
+// As load, of constants in global memory. What comes does not stay in L1, where it would take the place of what is
+// read again; L2 brings the neighbours too. It is asked for where it stands in the text: in front of the wait of an
+// early launch, too.
+template <class T, int N>
+WPK_DEVICE Vector<T, N> loadConstantOnce(const T* pointer)
+{
+#if WPK_ON_GPU
+    if constexpr (sizeof(T) * N == 16)
+    {
+        uint4 word;
+        asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+            : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
+            : "l"(pointer));
+        Vector<T, N> vector;
+        memcpy(&vector, &word, sizeof(vector));
+        return vector;
+    }
+#endif
+    return load<T, N>(pointer);
+}
+
+} // namespace wpk
