@@ -16,9 +16,10 @@ WPK_DEVICE Vector<T, N> loadConstantOnce(const T* pointer)
     if constexpr (sizeof(T) * N == 16)
     {
         uint4 word;
-        asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+        asm volatile("ld.global.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
             : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
-            : "l"(pointer));
+            : "l"(pointer)
+            : "memory");
         Vector<T, N> vector;
         memcpy(&vector, &word, sizeof(vector));
         return vector;

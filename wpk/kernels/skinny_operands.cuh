@@ -35,26 +35,79 @@ struct SkinnyShape
 namespace detail
 {
 
-// V neighbours, of which `valid` exist; the others are zeros.
-template <int V, class T>
-WPK_DEVICE Vector<T, V> loadExisting(const T* from, int valid)
+// How many of V neighbours from `at` on lie within an extent that is known to the compiler; none where negative.
+template <int V, int Extent>
+WPK_DEVICE int existing(int at)
 {
-    Vector<T, V> vector = zeroVector<T, V>();
-    if (valid >= V)
+    if constexpr (Extent % V == 0)
+        return at < Extent ? V : 0;
+    else
+        return minOf(V, Extent - at);
+}
+
+// V neighbours in the words that one access brings them in: as elements of two bytes, each would take a register of its
+// own, and a step as many instructions again to take words apart.
+template <class T, int V>
+struct Packed
+{
+    static constexpr int kBytes = sizeof(T) * V;
+    using Word = Select<kBytes % 4 == 0, uint32, Select<kBytes == 2, uint16, uint8>>;
+    static constexpr int kWords = kBytes / sizeof(Word);
+    Vector<Word, kWords> words = {};
+
+    WPK_DEVICE T operator[](int i) const
     {
-        vector = load<T, V>(from);
-    }
-    else if constexpr (V > 1)
-    {
-        WPK_UNROLL
-        for (int e = 0; e < V - 1; ++e)
+        T value;
+        if constexpr (sizeof(T) < sizeof(Word))
         {
-            if (e < valid)
-                vector[e] = from[e];
+            using Bits = Select<sizeof(T) == 2, uint16, uint8>;
+            constexpr int kEach = sizeof(Word) / sizeof(T);
+            const Bits bits = static_cast<Bits>(words[i / kEach] >> i % kEach * (8 * static_cast<int>(sizeof(T))));
+            memcpy(&value, &bits, sizeof(value));
+        }
+        else
+        {
+            constexpr int kEach = sizeof(T) / sizeof(Word);
+            Word parts[kEach];
+            WPK_UNROLL
+            for (int part = 0; part < kEach; ++part)
+                parts[part] = words[i * kEach + part];
+            memcpy(&value, parts, sizeof(value));
+        }
+        return value;
+    }
+
+    // All of them.
+    WPK_DEVICE void load(const T* from)
+    {
+        words = wpk::load<Word, kWords>(reinterpret_cast<const Word*>(from));
+    }
+    WPK_DEVICE void loadConstant(const T* from)
+    {
+        words = loadConstantOnce<Word, kWords>(reinterpret_cast<const Word*>(from));
+    }
+
+    // Those that exist; the others are zeros.
+    WPK_DEVICE void loadExisting(const T* from, int valid)
+    {
+        words = zeroVector<Word, kWords>();
+        if (valid >= V)
+        {
+            load(from);
+        }
+        else if constexpr (V > 1)
+        {
+            T elements[V] = {};
+            WPK_UNROLL
+            for (int e = 0; e < V - 1; ++e)
+            {
+                if (e < valid)
+                    elements[e] = from[e];
+            }
+            memcpy(&words, elements, sizeof(words));
         }
     }
-    return vector;
-}
+};
 
 } // namespace detail
 
@@ -88,7 +141,7 @@ struct SkinnyA
     using A = typename Problem::A;
     static constexpr int kVector = minOf(Problem::a_vector, Shape::run), kPieces = Shape::run / kVector;
     static_assert(Shape::run % kVector == 0, "runs are whole vectors");
-    Vector<A, kVector> vectors[Shape::blockM][Shape::runs][kPieces];
+    detail::Packed<A, kVector> vectors[Shape::blockM][Shape::runs][kPieces];
 
     // Of the rows from `first` on, `rows` of which exist.
     WPK_DEVICE void load(const A* first, int rows, const SkinnyThread<Shape>& thread, int step)
@@ -104,10 +157,9 @@ struct SkinnyA
                 for (int i = 0; i < kPieces; ++i)
                 {
                     const int at = depth + i * kVector;
-                    const int left = Shape::isWhole ? kVector : Problem::k - at; // @end_of_a
-                    const int valid = Problem::k % kVector == 0 && left > 0 ? kVector : left;
-                    vectors[m][run][i] = detail::loadExisting<kVector>(
-                        first + m * Problem::a_m + at * Problem::a_k, m < rows ? valid : 0); // @rows_of_a
+                    const int valid = Shape::isWhole ? kVector : detail::existing<kVector, Problem::k>(at); // @end_of_a
+                    const A* const from = first + m * Problem::a_m + at * Problem::a_k;
+                    vectors[m][run][i].loadExisting(from, m < rows ? valid : 0); // @rows_of_a
                 }
             }
         }
@@ -128,7 +180,7 @@ struct SkinnyB
     using B = typename Problem::B;
     static constexpr int kVector = Shape::vector;
     static constexpr int kVectors = Shape::across ? Shape::run : Shape::columns;
-    Vector<B, kVector> vectors[Shape::runs][kVectors];
+    detail::Packed<B, kVector> vectors[Shape::runs][kVectors];
 
     // Of the columns from `first` on, `columns` of which exist.
     WPK_DEVICE void load(const B* first, int columns, const SkinnyThread<Shape>& thread, int step)
@@ -143,15 +195,15 @@ struct SkinnyB
                 if constexpr (Shape::across)
                 {
                     const bool exists = Shape::isWhole || depth + i < Problem::b_depth; // @end_of_rows
-                    const int valid = Problem::n % kVector == 0 && columns > 0 ? kVector : columns;
-                    vectors[run][i] =
-                        detail::loadExisting<kVector>(first + (depth + i) * Problem::b_k, exists ? valid : 0);
+                    const int valid = detail::existing<kVector, Problem::n>(Problem::n - columns);
+                    vectors[run][i].loadExisting(first + (depth + i) * Problem::b_k, exists ? valid : 0);
                 }
                 else
                 {
-                    const int left = Shape::isWhole ? kVector : Problem::b_depth - depth; // @end_of_columns
-                    const int valid = Problem::b_depth % kVector == 0 && left > 0 ? kVector : left;
-                    vectors[run][i] = fetch(first + i * Problem::b_n + depth * Problem::b_k, i < columns ? valid : 0);
+                    const int valid =
+                        Shape::isWhole ? kVector : detail::existing<kVector, Problem::b_depth>(depth); // @end_of_columns
+                    const B* const from = first + i * Problem::b_n + depth * Problem::b_k;
+                    fetch(vectors[run][i], from, i < columns ? valid : 0); // @columns_of_b
                 }
             }
         }
@@ -173,18 +225,17 @@ struct SkinnyB
 
 private:
     // Of a constant b, whose columns are whole vectors: once, by L1.
-    static WPK_DEVICE Vector<B, kVector> fetch(const B* from, int valid)
+    static WPK_DEVICE void fetch(detail::Packed<B, kVector>& vector, const B* from, int valid)
     {
         if constexpr (Problem::b_constant)
         {
-            Vector<B, kVector> vector = zeroVector<B, kVector>();
+            vector = {};
             if (valid > 0)
-                vector = loadConstantOnce<B, kVector>(from);
-            return vector;
+                vector.loadConstant(from);
         }
         else
         {
-            return detail::loadExisting<kVector>(from, valid);
+            vector.loadExisting(from, valid);
         }
     }
 };

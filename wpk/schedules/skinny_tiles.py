@@ -19,7 +19,7 @@ from wpk.targets import Target
 _WARP = 32
 _ACCESS_BYTES = 16
 _MOST_SUMS, _MOST_VECTORS, _MOST_OUTPUTS = 64, 16, 4
-_OTHER_REGISTERS = 34  # addresses, counters, the epilogue's operands; read from ptxas reports
+_OTHER_REGISTERS = 30  # addresses, counters, the epilogue's operands; read from ptxas reports
 _SHUFFLE_CYCLES, _MEETING_CYCLES = 30, 60
 """Of an exchange between lanes, and of a barrier with the loads behind it; once a block. Latencies of Hopper
 (arXiv 2402.13499), not fitted."""
@@ -112,12 +112,13 @@ class SkinnyTiles:
         return self._slices(columns) * tile * float(self.numbers.bytes)
 
     def registers(self, columns: Columns) -> Floats:
-        """Count the sums, the operands of a step, twice with prefetching, and the rest; or a split's sum."""
+        """Count the sums, the operands of a step, twice with prefetching, a's numbers, and the rest; or a split's sum."""
         words = self.numbers.bytes // 4
         sums = columns["block_m"] * columns["thread_n"] * words
         operands = (self._vectors(columns) * self.vector * self.b_bytes) / 4.0
         operands = operands + columns["block_m"] * self._elements(columns) * self.a_bytes / 4.0
-        product = sums + operands * (1 + columns["prefetch"]) + _OTHER_REGISTERS
+        converted = 2.0 * columns["block_m"]
+        product = sums + converted + operands * (1 + columns["prefetch"]) + _OTHER_REGISTERS
         meeting = sum_registers(self.outputs(columns) * words, columns["threads"], columns)
         larger: Floats = np.maximum(product, meeting)
         return larger
@@ -138,9 +139,10 @@ class SkinnyTiles:
         parts, threads = columns["split"].astype(np.float64), columns["threads"].astype(np.float64)
         depth: Floats = value_of(self.step, columns).astype(np.float64)
         steps = np.ceil(np.ceil(reduction / depth) / parts)
-        run, count = (block_n, depth) if self.across else (depth, block_n)
+        taken = reduction / parts  # of the last step, what lies beyond the end is not asked for
+        run, count = (block_n, taken) if self.across else (taken, block_n)
         transactions = row_transactions(count, run, target.transaction_bytes / self.b_bytes)
-        transactions += row_transactions(block_m, depth, target.transaction_bytes / self.a_bytes)
+        transactions += row_transactions(block_m, taken, target.transaction_bytes / self.a_bytes)
         elements = self._elements(columns)
         loads_a = block_m * elements / min(self.a_vector, _ACCESS_BYTES // self.a_bytes)
         conversions = (columns["thread_n"] + block_m) * elements * (self.converted / 2)
@@ -158,7 +160,7 @@ class SkinnyTiles:
             registers=self.registers(columns),
             block_flops=block_flops,
             thread_flops=block_flops / threads,
-            block_transactions=steps * transactions,
+            block_transactions=transactions,
             thread_loads=steps * loads_a + meeting,
             store_bytes=block_m * block_n * float(store_bytes) / parts + partial,
             steps=steps,
