@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.dtypes import DType
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Matmul
 from wpk.schedules.limit import Limit
@@ -81,8 +80,9 @@ class GemmSkinnyTemplate(SingleKernelTemplate[Matmul, SkinnySchedule]):
         return "nk_pad" if problem.b_constant else None
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """See `ScheduleTemplate.families`: estimates are off by as much as a split decides, 15 %."""
-        return np.asarray(columns["split"] > 1, np.int64)
+        """Tell apart what the models cannot weigh: a split, and whether bytes in flight are of few threads or of many."""
+        families: NDArray[np.int64] = 2 * (columns["split"] > 1) + columns["prefetch"]
+        return families
 
     def _axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
         return self._tiles(problem).axes(self._view(problem).sizes)

@@ -20,10 +20,6 @@ _WARP = 32
 _ACCESS_BYTES = 16
 _MOST_SUMS, _MOST_VECTORS, _MOST_OUTPUTS = 64, 16, 4
 _OTHER_REGISTERS = 30  # addresses, counters, the epilogue's operands; read from ptxas reports
-_SHUFFLE_CYCLES, _MEETING_CYCLES = 30, 60
-"""Of an exchange between lanes, and of a barrier with the loads behind it; once a block. Latencies of Hopper
-(arXiv 2402.13499), not fitted."""
-
 _BLOCK_N = "(threads // threads_k * thread_n)"
 
 
@@ -146,8 +142,6 @@ class SkinnyTiles:
         elements = self._elements(columns)
         loads_a = block_m * elements / min(self.a_vector, _ACCESS_BYTES // self.a_bytes)
         conversions = (columns["thread_n"] + block_m) * elements * (self.converted / 2)
-        lanes = np.ones_like(block_m) if self.across else np.minimum(columns["threads_k"], _WARP)
-        ends = _SHUFFLE_CYCLES * np.log2(lanes) + _MEETING_CYCLES
         meeting = self._slices(columns) * self.outputs(columns)
         block_flops = matmul_flops(block_m, depth * steps, block_n)
         partial = np.where(parts > 1, self.outputs(columns) * threads * self.numbers.bytes, 0.0)
@@ -168,7 +162,6 @@ class SkinnyTiles:
             combined_bytes=parts * partial,
             early=columns["early"] == 1,
             thread_slots=steps * conversions,
-            chain_cycles=ends / steps,
             numbers=self.numbers,
         )
 
