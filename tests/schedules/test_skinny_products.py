@@ -12,11 +12,10 @@ from wpk.expression import Acc, In, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import Epilogue, Tensor
 from wpk.schedules.gemm_skinny import GemmSkinnyTemplate, SkinnySchedule
-from wpk.targets.registry import find_target
 
 SKINNY = GemmSkinnyTemplate()
-ALONG = SkinnySchedule(block_m=2, thread_n=2, threads_k=16, threads=64, depth=2, prefetch=1)
-ACROSS = SkinnySchedule(block_m=2, thread_n=8, threads_k=8, threads=64, depth=4, prefetch=1)
+ALONG = SkinnySchedule(block_m=2, thread_n=2, threads_k=16, threads_n=4, depth=2, prefetch=1)
+ACROSS = SkinnySchedule(block_m=2, thread_n=8, threads_k=8, threads_n=8, depth=4, prefetch=1)
 
 # Problem, and the schedule: rows above and below a block's, reductions with and without a rest, columns that no block
 # divides; lanes of a part of a warp, of a warp, and several warps that share a column.
@@ -27,15 +26,15 @@ CASES: dict[str, tuple[dict[str, Any], SkinnySchedule]] = {
     "padded output": ({"m": 8, "n": 58, "k": 40, "constant": True, "y_padding": 6}, ALONG),
     "a warp a column": (
         {"m": 5, "n": 9, "k": 600, "constant": True},
-        replace(ALONG, block_m=8, thread_n=1, threads_k=32, depth=1),
+        replace(ALONG, block_m=8, thread_n=1, threads_k=32, threads_n=2, depth=1),
     ),
     "warps share columns": (
         {"m": 8, "n": 7, "k": 1100, "constant": True},
-        replace(ALONG, block_m=8, thread_n=8, threads_k=64, depth=1),
+        replace(ALONG, block_m=8, thread_n=8, threads_k=64, threads_n=1, depth=1),
     ),
     "one column a thread, all lanes alike": (
         {"m": 1, "n": 5, "k": 96, "constant": True},
-        replace(ALONG, block_m=1, thread_n=1, threads_k=64),
+        replace(ALONG, block_m=1, thread_n=1, threads_k=64, threads_n=1),
     ),
     "queries times keys": (
         {"m": 3, "n": 33, "k": 64, "batch": (2, 3), "b_transposed": True},
@@ -97,7 +96,11 @@ def test_neighbours_that_no_access_moves_together_come_one_by_one(
 
 @pytest.mark.parametrize(
     ("constant", "schedule"),
-    [(True, ALONG), (True, replace(ALONG, thread_n=8, threads_k=64, depth=1)), (False, ACROSS)],
+    [
+        (True, ALONG),
+        (True, replace(ALONG, thread_n=8, threads_k=64, threads_n=1, depth=1)),
+        (False, ACROSS),
+    ],
 )
 def test_blocks_share_a_reduction(
     constant: bool,
@@ -166,11 +169,3 @@ def test_double_is_multiplied_in_double(
     tail = Epilogue(In(DType.FP64, apply("Relu", Acc())))
     problem = replace(matmul(3, 9, 137, Precision.FP64, constant=True), epilogue=tail)
     check_matmul(checking_execution, SKINNY, problem, replace(ALONG, split=2), integers=True)
-
-
-def test_refuses_more_rows_and_what_is_no_number() -> None:
-    h100 = find_target("h100")
-    assert SKINNY.why_not(matmul(16, 8, 8), h100) is None
-    assert "17 rows" in str(SKINNY.why_not(matmul(17, 8, 8), h100))
-    whole = replace(matmul(2, 8, 8), a=row_major(DType.INT64, (1, 1, 2, 8)))
-    assert "int64" in str(SKINNY.why_not(whole, h100))

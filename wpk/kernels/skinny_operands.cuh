@@ -20,7 +20,7 @@ struct SkinnyShape
     using P = Problem;
     static constexpr int early = Schedule::early;
     static constexpr bool across = P::b_across, prefetch = Schedule::prefetch != 0;
-    static constexpr int threads = Schedule::threads, threadsK = Schedule::threads_k, threadsN = threads / threadsK;
+    static constexpr int threadsK = Schedule::threads_k, threadsN = Schedule::threads_n, threads = threadsK * threadsN;
     static constexpr int blockM = Schedule::block_m, columns = Schedule::thread_n, blockN = threadsN * columns;
     static constexpr int vector = P::b_vector;
     static constexpr int run = across ? Schedule::depth : vector;

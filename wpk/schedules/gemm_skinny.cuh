@@ -35,13 +35,14 @@ WPK_DEVICE void gemmSkinny(
     const auto* const fromA = block.a + block.firstRow * Problem::a_m;
     const auto* const fromB = block.b + (columns > 0 ? firstColumn * Problem::b_n : 0);
 
-    B b;
-    if constexpr (Problem::b_constant)
-        b.load(fromB, columns, thread, range.first); // @constant_b
-    waitIfEarly<Shape>();                            // @previous_awaited
+    constexpr bool kAhead = Problem::b_constant; // @constant_b: nothing writes it, so nothing is to be waited for
     A a;
-    a.load(fromA, block.m - block.firstRow, thread, range.first);
-    if constexpr (!Problem::b_constant)
+    B b;
+    if constexpr (kAhead)
+        b.load(fromB, columns, thread, range.first);
+    waitIfEarly<Shape>();                                         // @previous_awaited
+    a.load(fromA, block.m - block.firstRow, thread, range.first); // @rows_begun
+    if constexpr (!kAhead)
         b.load(fromB, columns, thread, range.first);
     const SkinnyOutputs<Problem, Shape> outputs(block.window(inputs.at + 2, y));
 

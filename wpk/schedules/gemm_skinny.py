@@ -34,7 +34,7 @@ class SkinnySchedule(Schedule):
         block_m: Rows of a block.
         thread_n: Columns of a thread.
         threads_k: Threads that share the reduction of a column.
-        threads: Threads of a block.
+        threads_n: Groups of them in a block, each with columns of its own.
         depth: Vectors of ``b`` along the reduction (rows of it, where it lies across) that a thread takes in a step.
         prefetch: 1: the next step's operands are loaded during the computation.
         split: Blocks that share the reduction of a tile.
@@ -44,7 +44,7 @@ class SkinnySchedule(Schedule):
     block_m: int
     thread_n: int
     threads_k: int
-    threads: int
+    threads_n: int
     depth: int
     prefetch: int
     split: int = 1
@@ -53,7 +53,12 @@ class SkinnySchedule(Schedule):
     @property
     def block_n(self) -> int:
         """Columns of a block."""
-        return self.threads // self.threads_k * self.thread_n
+        return self.threads_n * self.thread_n
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.threads_n * self.threads_k
 
 
 class GemmSkinnyTemplate(SingleKernelTemplate[Matmul, SkinnySchedule]):

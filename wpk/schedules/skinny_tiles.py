@@ -20,7 +20,7 @@ _WARP = 32
 _ACCESS_BYTES = 16
 _MOST_SUMS, _MOST_VECTORS, _MOST_OUTPUTS = 64, 16, 4
 _OTHER_REGISTERS = 30  # addresses, counters, the epilogue's operands; read from ptxas reports
-_BLOCK_N = "(threads // threads_k * thread_n)"
+_THREADS = "(threads_n * threads_k)"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class SkinnyTiles:
             "block_m": (rows, rows // 2) if rows > 1 else (1,),
             "thread_n": (self.vector,) if self.across else (1, 2, 4, 8),
             "threads_k": tuple(k for i, k in enumerate(threads_k) if i < 2 or k < 2 * vectors),
-            "threads": (64, 128, 256, 512),
+            "threads_n": (1, 2, 4, 8, 16, 32, 64, 128),
             "depth": (1, 2, 4, 8, 16) if self.across else (1, 2, 4, 8),
             "prefetch": (0, 1),
             "split": split_axis(sizes.reduction, 8 if self.across else 8 * self.vector),
@@ -79,12 +79,11 @@ class SkinnyTiles:
             columns,
             *(
                 Limit(f"{each} >= 1 and ({each} & ({each} - 1)) == 0", f"{each} is a power of two")
-                for each in ("block_m", "thread_n", "threads_k", "depth")
+                for each in ("block_m", "thread_n", "threads_k", "threads_n", "depth")
             ),
             Limit("depth <= 16", "a thread has at most 16 vectors of b in a step"),
-            Limit("32 <= threads <= 1024", "a block has 32 to 1024 threads"),
-            Limit("threads % 32 == 0", "a block has whole warps"),
-            Limit("threads % threads_k == 0", "threads that share a column tile the block"),
+            Limit(f"32 <= {_THREADS} <= 1024", "a block has 32 to 1024 threads"),
+            Limit(f"{_THREADS} % 32 == 0", "a block has whole warps"),
             Limit(f"block_m * thread_n <= {_MOST_SUMS}", f"a thread has at most {_MOST_SUMS} sums"),
             Limit(
                 f"block_m * thread_n <= {_MOST_OUTPUTS} * threads_k",
@@ -94,12 +93,12 @@ class SkinnyTiles:
 
     def block_n(self, columns: Columns) -> Floats:
         """Count the columns of a block."""
-        count: Floats = value_of(_BLOCK_N, columns).astype(np.float64)
+        count: Floats = (columns["threads_n"] * columns["thread_n"]).astype(np.float64)
         return count
 
     def outputs(self, columns: Columns) -> Floats:
         """Count the elements that a thread stores."""
-        count: Floats = np.ceil(columns["block_m"] * self.block_n(columns) / columns["threads"])
+        count: Floats = np.ceil(columns["block_m"] * columns["thread_n"] / columns["threads_k"])
         return count
 
     def shared_bytes(self, columns: Columns) -> Floats:
@@ -115,7 +114,7 @@ class SkinnyTiles:
         operands = operands + columns["block_m"] * self._elements(columns) * self.a_bytes / 4.0
         converted = 2.0 * columns["block_m"]
         product = sums + converted + operands * (1 + columns["prefetch"]) + _OTHER_REGISTERS
-        meeting = sum_registers(self.outputs(columns) * words, columns["threads"], columns)
+        meeting = sum_registers(self.outputs(columns) * words, threads(columns), columns)
         larger: Floats = np.maximum(product, meeting)
         return larger
 
@@ -132,7 +131,7 @@ class SkinnyTiles:
             target: The GPU.
         """
         block_m, block_n = columns["block_m"].astype(np.float64), self.block_n(columns)
-        parts, threads = columns["split"].astype(np.float64), columns["threads"].astype(np.float64)
+        parts, lanes = columns["split"].astype(np.float64), threads(columns)
         depth: Floats = value_of(self.step, columns).astype(np.float64)
         steps = np.ceil(np.ceil(reduction / depth) / parts)
         taken = reduction / parts  # of the last step, what lies beyond the end is not asked for
@@ -144,16 +143,16 @@ class SkinnyTiles:
         conversions = (columns["thread_n"] + block_m) * elements * (self.converted / 2)
         meeting = self._slices(columns) * self.outputs(columns)
         block_flops = matmul_flops(block_m, depth * steps, block_n)
-        partial = np.where(parts > 1, self.outputs(columns) * threads * self.numbers.bytes, 0.0)
+        partial = np.where(parts > 1, self.outputs(columns) * lanes * self.numbers.bytes, 0.0)
         return Work(
             unit=None,
             element_bytes=self.b_bytes,
             blocks=outputs * parts,
-            threads=threads,
+            threads=lanes,
             shared_bytes=self.shared_bytes(columns),
             registers=self.registers(columns),
             block_flops=block_flops,
-            thread_flops=block_flops / threads,
+            thread_flops=block_flops / lanes,
             block_transactions=transactions,
             thread_loads=steps * loads_a + meeting,
             store_bytes=block_m * block_n * float(store_bytes) / parts + partial,
@@ -178,3 +177,9 @@ class SkinnyTiles:
         """Parts of the reduction that meet in shared memory."""
         lanes = 1 if self.across else np.minimum(columns["threads_k"], _WARP)
         return np.asarray(columns["threads_k"] // lanes, np.float64)
+
+
+def threads(columns: Columns) -> Floats:
+    """Count the threads of a block."""
+    count: Floats = value_of(_THREADS, columns).astype(np.float64)
+    return count
