@@ -2,8 +2,8 @@
 
 A network is a chain of such products, from k to n features and back, with ReLU between them, as in decoders (up and
 down) and squeeze-excites. Its matrices are more than L2 holds where they are large: each inference reads them from
-global memory. Timed in turns, as CUDA graphs: wpk with gemm_skinny alone, wpk with its other templates alone, and PyTorch,
-whose products are cuBLAS's.
+global memory. Timed in turns, as CUDA graphs: wpk with gemm_skinny alone of its templates, wpk with the others alone, and
+PyTorch, whose products are cuBLAS's. cuDNN competes in both plans: `chosen` says who computes what.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wpk.targets.registry import find_target
 
 SKINNY, OTHERS, BASELINE = "gemm_skinny", "other templates", "PyTorch"
 
-_RIVALS = ("gemm_mma", "gemm_simt", "gemm_wgmma", "cudnn")
+_RIVALS = ("gemm_mma", "gemm_simt", "gemm_wgmma")
 _ENOUGH_BYTES, _MOST_PAIRS = 200e6, 16
 _MOST_ERROR = 2e-2
 """Of an output beside float64, of its root mean square: fp16 rounds what lies between two products."""
@@ -61,7 +61,9 @@ class Sizes:
         generator = np.random.default_rng(0)
         shapes = [(self.k, self.n), (self.n, self.k)] * self.pairs
         return [
-            (generator.standard_normal(shape, np.float32) * (2 / shape[0]) ** 0.5).astype(np.float16)
+            (generator.standard_normal(shape, np.float32) * (2 / shape[0]) ** 0.5).astype(
+                np.float16
+            )
             for shape in shapes
         ]
 
@@ -184,7 +186,9 @@ def _right(sizes: Sizes, x: NDArray[np.float16]) -> NDArray[np.float64]:
 class _TorchChain:
     """The chain of torch's own products, captured in a CUDA graph that is started on a given stream."""
 
-    def __init__(self, weights: list[NDArray[np.float16]], x: NDArray[np.float16], stream: int) -> None:
+    def __init__(
+        self, weights: list[NDArray[np.float16]], x: NDArray[np.float16], stream: int
+    ) -> None:
         """Place the weights as `torch.nn.Linear` keeps them, warm up and capture."""
         import torch
 
