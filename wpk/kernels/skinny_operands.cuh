@@ -200,8 +200,9 @@ struct SkinnyB
                 }
                 else
                 {
-                    const int valid =
-                        Shape::isWhole ? kVector : detail::existing<kVector, Problem::b_depth>(depth); // @end_of_columns
+                    const int valid = Shape::isWhole
+                                          ? kVector
+                                          : detail::existing<kVector, Problem::b_depth>(depth); // @end_of_columns
                     const B* const from = first + i * Problem::b_n + depth * Problem::b_k;
                     fetch(vectors[run][i], from, i < columns ? valid : 0); // @columns_of_b
                 }

@@ -20,6 +20,7 @@ _WARP = 32
 _ACCESS_BYTES = 16
 _MOST_SUMS, _MOST_VECTORS, _MOST_OUTPUTS = 64, 16, 4
 _OTHER_REGISTERS = 30  # addresses, counters, the epilogue's operands; read from ptxas reports
+_MANY = f"a thread has at most {_MOST_VECTORS} vectors of b in flight"
 _THREADS = "(threads_n * threads_k)"
 
 
@@ -51,14 +52,18 @@ class SkinnyTiles:
         return f"(threads_k * depth * {1 if self.across else self.vector})"
 
     def axes(self, sizes: MatrixSizes) -> dict[str, tuple[int, ...]]:
-        """Return the values to try; rows far beyond the product's, and threads without elements, are left out."""
+        """Return the values to try; rows far beyond the product's, and threads without elements, are left out.
+
+        Ties fall to what comes first: many threads along the reduction, whose vectors lie in one piece of memory.
+        """
         rows = 1 << (sizes.rows - 1).bit_length()
         vectors = -(-sizes.reduction // (1 if self.across else self.vector))
         threads_k = (2, 4, 8, 16, 32, 64) if self.across else (4, 8, 16, 32, 64, 128, 256)
+        useful = [k for i, k in enumerate(threads_k) if i < 2 or k < 2 * vectors]
         return {
             "block_m": (rows, rows // 2) if rows > 1 else (1,),
             "thread_n": (self.vector,) if self.across else (1, 2, 4, 8),
-            "threads_k": tuple(k for i, k in enumerate(threads_k) if i < 2 or k < 2 * vectors),
+            "threads_k": tuple(reversed(useful)),
             "threads_n": (1, 2, 4, 8, 16, 32, 64, 128),
             "depth": (1, 2, 4, 8, 16) if self.across else (1, 2, 4, 8),
             "prefetch": (0, 1),
@@ -73,7 +78,7 @@ class SkinnyTiles:
                 f"a thread has the {self.vector} columns that it loads together",
             )
             if self.across
-            else Limit("depth * thread_n <= 16", "a thread has at most 16 vectors of b in a step")
+            else Limit(_in_flight("depth * thread_n"), _MANY)
         )
         return (
             columns,
@@ -81,7 +86,7 @@ class SkinnyTiles:
                 Limit(f"{each} >= 1 and ({each} & ({each} - 1)) == 0", f"{each} is a power of two")
                 for each in ("block_m", "thread_n", "threads_k", "threads_n", "depth")
             ),
-            Limit("depth <= 16", "a thread has at most 16 vectors of b in a step"),
+            Limit(_in_flight("depth"), _MANY),
             Limit(f"32 <= {_THREADS} <= 1024", "a block has 32 to 1024 threads"),
             Limit(f"{_THREADS} % 32 == 0", "a block has whole warps"),
             Limit(f"block_m * thread_n <= {_MOST_SUMS}", f"a thread has at most {_MOST_SUMS} sums"),
@@ -183,3 +188,8 @@ def threads(columns: Columns) -> Floats:
     """Count the threads of a block."""
     count: Floats = value_of(_THREADS, columns).astype(np.float64)
     return count
+
+
+def _in_flight(vectors: str) -> str:
+    """The condition that so many vectors of a step, and with prefetching of the next, are not too many."""
+    return f"{vectors} * (1 + prefetch) <= {_MOST_VECTORS}"
