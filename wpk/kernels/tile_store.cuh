@@ -124,7 +124,8 @@ WPK_DEVICE void storeTiles(
 }
 
 // The same of warpgroups' accumulators in the loop of a persistent kernel: Shape::Staged says how many columns are
-// staged at once. A warp has 16 of each 64 rows, of a window that begins 64 rows higher for each warpgroup before its own.
+// staged at once. A warp has 16 of each 64 rows, of a window that begins 64 rows higher for each warpgroup before its
+// own.
 template <class Problem, class Shape, class Rows>
 WPK_DEVICE void storeTilesInLoop(
     const float (&acc)[Shape::accumulators], unsigned char* shared, const OutputWindow<Rows>& window)

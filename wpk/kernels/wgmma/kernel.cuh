@@ -1,9 +1,9 @@
-// A block of a warpgroup kernel (sm_90a): one or two consumer warpgroups, and a producer warp, whose first lane feeds the
-// pipeline between them. docs/wgmma_kernel.md shows how they run.
+// A block of a warpgroup kernel (sm_90a): one or two consumer warpgroups, and a producer warp, whose first lane feeds
+// the pipeline between them. docs/wgmma_kernel.md shows how they run.
 //
-// A block computes one tile, 64 rows in each warpgroup, or the steps of one that split-K leaves it; or it is persistent,
-// and computes tiles one after another, while its pipeline goes on from tile to tile. Then two warpgroups may have
-// tiles of their own in turns (CUTLASS calls it ping-pong): one stores while the other multiplies.
+// A block computes one tile, 64 rows in each warpgroup, or the steps of one that split-K leaves it; or it is
+// persistent, and computes tiles one after another, while its pipeline goes on from tile to tile. Then two warpgroups
+// may have tiles of their own in turns (CUTLASS calls it ping-pong): one stores while the other multiplies.
 #pragma once
 
 #include <wpk/kernels/cluster_sum.cuh>

@@ -36,9 +36,9 @@ using ScheduledWarpgroups = Warpgroups<T, Schedule::pingpong != 0 ? 2 * Schedule
     Schedule::block_n, Depth, Schedule::pingpong != 0 ? Schedule::block_m : 64>;
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share,
-// persistent and pingpong, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number of elements along k that a
-// step has at most, where it is smaller than a tile: what follows them is zero. B lies along k, or across it. T is the
-// type of wgmma's operands.
+// persistent and pingpong, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number of elements
+// along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along k, or
+// across it. T is the type of wgmma's operands.
 template <class T, class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
 {
