@@ -162,7 +162,7 @@ class SkinnyTiles:
             thread_loads=steps * loads_a + meeting,
             store_bytes=block_m * block_n * float(store_bytes) / parts + partial,
             steps=steps,
-            stages=columns["prefetch"] + 1.0,
+            stages=columns["prefetch"].astype(np.float64) + 1.0,
             combined_bytes=parts * partial,
             early=columns["early"] == 1,
             thread_slots=steps * conversions,
