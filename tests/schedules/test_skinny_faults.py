@@ -80,3 +80,10 @@ def test_machine_code_asks_for_a_step_of_b_at_once_and_in_front_of_the_wait(
     assert "FFMA" not in loop[asked[0] : asked[-1]], (
         "the next step's loads stand in front of the sums"
     )
+
+
+@pytest.mark.parametrize("name", ["t4", "b200"])
+def test_older_and_newer_gpus_have_it_too(name: str) -> None:
+    problem = matmul(2, 1000, 1280, constant=True)
+    (source,) = SKINNY.instantiate(problem, replace(ALONG, block_m=2))
+    assert not load_nvrtc().compile(source, find_target(name).arch).resources.spills

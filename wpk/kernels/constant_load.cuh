@@ -6,13 +6,13 @@
 namespace wpk
 {
 
-// As load, of constants in global memory. What comes does not stay in L1, where it would take the place of what is
-// read again; L2 brings the neighbours too. It is asked for where it stands in the text: in front of the wait of an
-// early launch, too.
+// As load, of constants in global memory. From sm_80 on what comes does not stay in L1, where it would take the place
+// of what is read again, and L2 brings the neighbours too. It is asked for where it stands in the text: also in front
+// of the wait of an early launch, behind which ptxas moves loads by the read-only path (.nc).
 template <class T, int N>
 WPK_DEVICE Vector<T, N> loadConstantOnce(const T* pointer)
 {
-#if WPK_ON_GPU
+#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
     if constexpr (sizeof(T) * N == 16)
     {
         uint4 word;
