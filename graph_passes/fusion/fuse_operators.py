@@ -17,6 +17,7 @@ operators could have:
 5. Casts and views go into the operators that read them, copied where several do; views that
    cannot be read in place go into the operator that writes them.
 6. A product, the softmax that reads it and the product that reads that become one: attention.
+7. So do a global mean, two products of the row that it gives and what scales by them: a squeeze.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,7 @@ from wpk.graph_passes.core.query import dims, is_op
 from wpk.graph_passes.fusion.absorb import absorb_views, waits_for_readers
 from wpk.graph_passes.fusion.attention import join_attention
 from wpk.graph_passes.fusion.clusters import Clusters, Takes
+from wpk.graph_passes.fusion.squeeze import join_squeezes
 
 
 class FuseOperators(GraphPass):
@@ -100,6 +102,7 @@ def plan_operators(
             clusters.grow_prologue(cluster, node.inputs, dims(node.outputs[0]) or [])
     absorb_views(clusters)
     join_attention(clusters)
+    join_squeezes(clusters)
     return clusters
 
 
