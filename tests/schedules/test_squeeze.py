@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, plant
-from support.problems.squeezes import squeeze
+from support.problems.squeezes import error_of, squeeze
 
 from wpk.dtypes import Precision
 from wpk.emulator import EmulatorError
@@ -19,20 +19,6 @@ from wpk.targets.registry import find_target
 TEMPLATE, H200 = SqueezeTemplate(), find_target("h200")
 FOUR = SqueezeSchedule(blocks=4, threads=64, staged=1, by_pixels=0, early=1)
 ONE = SqueezeSchedule(blocks=1, threads=32, staged=0, by_pixels=0)
-
-
-def error_of(execution: Any, problem: Squeeze, schedule: SqueezeSchedule, template: Any = TEMPLATE) -> float:
-    """The largest error, in units of what rounding explains."""
-    case = random_case(problem, 0)
-    reads, output = problem.accesses()
-    memory = [
-        execution.memory(access.tensor, np.broadcast_to(values, access.sizes))
-        for access, values in zip(reads, case.operands, strict=True)
-        if access is not None
-    ]
-    dims = {problem.n.free: problem.n.value} if problem.n.free else {}
-    y = execution.run(template, problem, schedule, memory, output.sizes, dims)
-    return worst_error(y, case)
 
 
 @pytest.mark.parametrize(

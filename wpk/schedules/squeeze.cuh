@@ -251,7 +251,7 @@ struct SqueezeBlock
         {
             const int channel = firstChannel() + column * run, valid = minOf(run, Problem::c - channel);
             float sums[run] = {};
-            for (int p = firstPixel() + lane; valid > 0 && p < endPixel(); p += atOnce * lanes)
+            for (int p = firstPixel() + lane; valid > 0 && p < endPixel(); p += atOnce * lanes) // @first_pixel
             {
                 typename X::Type rows[atOnce][run];
                 WPK_UNROLL
@@ -384,7 +384,7 @@ struct SqueezeBlock
             for (int gate = thread; gate < own * blocks; gate += threads)
             {
                 const SharedAddress place = sharedAddress(gates + gate % own);
-                shared[Shape::allGatesAt + gate] = loadCluster<float, 1>(clusterAddress(place, gate / own))[0];
+                shared[Shape::allGatesAt + gate] = loadCluster<float, 1>(clusterAddress(place, gate / own))[0]; // @own_gates
             }
             arriveCluster();
         }

@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Round, Scalar, apply, substitute
 from wpk.extent import Extent
+from wpk.libraries.reference import random_case, worst_error
 from wpk.problems import Epilogue, Squeeze, Tensor, whole_runs
+from wpk.schedules.squeeze import SqueezeSchedule, SqueezeTemplate
 
 SIGMOID = apply("Sigmoid", Acc())
 ACTIVATIONS: dict[str, Expression] = {
@@ -82,3 +86,18 @@ def _biased(expression: Expression, dtype: DType) -> Epilogue:
         return bias if isinstance(each, Acc) else each
 
     return Epilogue(substitute(expression, inside), (Tensor(dtype, (0, 1)),))
+
+
+def error_of(execution: Any, problem: Squeeze, schedule: SqueezeSchedule, template: Any = None) -> float:
+    """The largest error, in units of what rounding explains."""
+    case = random_case(problem, 0)
+    template = SqueezeTemplate() if template is None else template
+    reads, output = problem.accesses()
+    memory = [
+        execution.memory(access.tensor, np.broadcast_to(values, access.sizes))
+        for access, values in zip(reads, case.operands, strict=True)
+        if access is not None
+    ]
+    dims = {problem.n.free: problem.n.value} if problem.n.free else {}
+    y = execution.run(template, problem, schedule, memory, output.sizes, dims)
+    return worst_error(y, case)
