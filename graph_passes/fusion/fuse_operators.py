@@ -48,6 +48,10 @@ class FuseOperators(GraphPass):
     name = "fuse-operators"
     is_choice = True
 
+    def __init__(self, *, clusters: bool = True) -> None:
+        """Make the pass; without clusters one block would have to read an image, and no squeezes are joined."""
+        self._clusters = clusters
+
     def apply(self, graph: gs.Graph) -> PassResult:
         """Plan all operators on the graph as it is, then write them."""
         result = PassResult()
@@ -57,6 +61,8 @@ class FuseOperators(GraphPass):
             refusals[Refusal(node.name, reason)] = None
 
         clusters = plan_operators(graph, refuse, partial(self.takes, result))
+        if self._clusters:
+            join_squeezes(clusters)
         for cluster in clusters.all:
             make_call(graph, cluster.nodes, cluster.output, cluster.chains, cluster.name)
             result.rewritten += 1
@@ -102,7 +108,6 @@ def plan_operators(
             clusters.grow_prologue(cluster, node.inputs, dims(node.outputs[0]) or [])
     absorb_views(clusters)
     join_attention(clusters)
-    join_squeezes(clusters)
     return clusters
 
 

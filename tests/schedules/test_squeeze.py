@@ -3,15 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
-from support.faults.planter import Fault, change, drop, plant
 from support.problems.squeezes import error_of, squeeze
 
 from wpk.dtypes import Precision
-from wpk.emulator import EmulatorError
-from wpk.extent import Extent
-from wpk.libraries.reference import random_case, worst_error
 from wpk.problems import Squeeze
 from wpk.schedules.squeeze import SqueezeSchedule, SqueezeTemplate
 from wpk.targets.registry import find_target
@@ -28,7 +23,10 @@ ONE = SqueezeSchedule(blocks=1, threads=32, staged=0, by_pixels=0)
         (squeeze(37, 21, 9, padded=True), replace(FOUR, by_pixels=1)),
         (squeeze(70, 10, 12, precision=Precision.FP32, activation="silu"), replace(FOUR, staged=0)),
         (squeeze(24, 9, 5, precision=Precision.TF32, activation="gelu", n=3), ONE),
-        (squeeze(40, 50, 17, precision=Precision.BF16, gate="hardsigmoid"), replace(FOUR, threads=32)),
+        (
+            squeeze(40, 50, 17, precision=Precision.BF16, gate="hardsigmoid"),
+            replace(FOUR, threads=32),
+        ),
         (squeeze(13, 23, 6, channels_last=False, activation="hardswish"), FOUR),
         (squeeze(13, 23, 6, channels_last=False), replace(FOUR, by_pixels=1, staged=0)),
         (squeeze(33, 30, 20, k=11, scales=False, gate="none"), replace(FOUR, by_pixels=1)),

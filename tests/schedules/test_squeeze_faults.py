@@ -29,7 +29,10 @@ FAULTS = [
     (Fault("gates of other blocks are read before they are there", drop("gates_of_all")), PIXELS),
     (Fault("gates scale before they are there", drop("gates_there")), CHANNELS),
     (Fault("pixels behind the last count", change("pooled", "p + j * lanes", "p")), CHANNELS),
-    (Fault("the first pixels are left out", change("first_pixel", "+ lane", "+ lane + 1")), CHANNELS),
+    (
+        Fault("the first pixels are left out", change("first_pixel", "+ lane", "+ lane + 1")),
+        CHANNELS,
+    ),
     (Fault("another block's gates", change("own_gates", "gate / own", "0")), PIXELS),
 ]
 

@@ -184,7 +184,8 @@ def _squeeze(problem: Squeeze, rng: np.random.Generator) -> RandomCase:
     n, c, hidden_size, k = problem.n.value, problem.c, problem.hidden_size, problem.k
     x = _draw(rng, (n, c, problem.pixels), problem.x.dtype)
     down, up = (
-        _draw(rng, shape, problem.down.dtype, shape[1]) for shape in ((hidden_size, c), (k, hidden_size))
+        _draw(rng, shape, problem.down.dtype, shape[1])
+        for shape in ((hidden_size, c), (k, hidden_size))
     )
     domains = (n, hidden_size), (n, k), (n, k, problem.places)
     operands = [
@@ -196,7 +197,9 @@ def _squeeze(problem: Squeeze, rng: np.random.Generator) -> RandomCase:
     wide = [[_wide(each) for each in group] for group in operands]
     output, allowed = excite(problem, _wide(x), _wide(down), _wide(up), wide)
     weights = (np.pad(w, ((0, 0), (0, whole_runs(w.shape[1]) - w.shape[1]))) for w in (down, up))
-    return RandomCase((x, *weights, *(each for group in operands for each in group)), output, allowed)
+    return RandomCase(
+        (x, *weights, *(each for group in operands for each in group)), output, allowed
+    )
 
 
 def _norm_error(problem: Normalisation, x: Array, before: Array) -> Array:

@@ -42,9 +42,7 @@ def excite(
     return y, error + problem.y.dtype.unit_roundoff * np.abs(y) + _U
 
 
-def _product(
-    problem: Squeeze, row: tuple[Array, Array], weights: Array
-) -> tuple[Array, Array]:
+def _product(problem: Squeeze, row: tuple[Array, Array], weights: Array) -> tuple[Array, Array]:
     values, error = row
     sizes = np.abs(weights).T
     multiply = problem.precision.multiply_roundoff if problem.precision is Precision.TF32 else 0.0
@@ -63,7 +61,9 @@ def _through(
 ) -> tuple[Array, Array]:
     exact, error = result
     value, above, below = (
-        np.broadcast_to(np.asarray(evaluate(expression, each, list(operands)), np.float64), exact.shape)
+        np.broadcast_to(
+            np.asarray(evaluate(expression, each, list(operands)), np.float64), exact.shape
+        )
         for each in (exact, exact + error, exact - error)
     )
     moved = np.maximum(np.abs(above - value), np.abs(below - value))

@@ -214,9 +214,7 @@ _WHOLE: tuple[
 """Bodies that a pass has made as a whole, and what reads them."""
 
 
-_CHAINS: tuple[
-    tuple[Callable[[OperatorBody], bool], type[AttentionBody | SqueezeBody]], ...
-] = (
+_CHAINS: tuple[tuple[Callable[[OperatorBody], bool], type[AttentionBody | SqueezeBody]], ...] = (
     (is_attention, AttentionBody),
     (is_squeeze, SqueezeBody),
 )

@@ -87,7 +87,9 @@ class Squeeze(Problem):
     def words(self) -> str:
         """See `Problem.words`."""
         sizes = f"{self.c}→{self.hidden_size}→{self.k}"
-        pooled = f"mean of {self.pixels}, products {sizes}" if self.pixels > 1 else f"products {sizes}"
+        pooled = (
+            f"mean of {self.pixels}, products {sizes}" if self.pixels > 1 else f"products {sizes}"
+        )
         scales = f"{TIMES} {self.places} pixels" if self.places > 1 else ""
         hidden, gates = epilogue_words(self.hidden), epilogue_words(self.gates)
         between = f"({hidden}) {gates}" if hidden else gates
@@ -151,7 +153,10 @@ class Squeeze(Problem):
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""
         if self.places > 1 and (self.places != self.pixels or self.k != self.c):
-            yield "places", f"{self.k} gates scale {self.places} places, {self.c} {TIMES} {self.pixels}"
+            yield (
+                "places",
+                f"{self.k} gates scale {self.places} places, {self.c} {TIMES} {self.pixels}",
+            )
         for field, tensor, row in (
             ("down", self.down, self.c),
             ("up", self.up, self.hidden_size),
@@ -159,7 +164,10 @@ class Squeeze(Problem):
             if tensor.strides != (whole_runs(row), 1):
                 yield f"{field}.strides", f"{tensor.strides}: rows have {whole_runs(row)} elements"
             if tensor.dtype is not self.precision.storage:
-                yield f"{field}.dtype", f"{tensor.dtype.value} in a product of {self.precision.value}"
+                yield (
+                    f"{field}.dtype",
+                    f"{tensor.dtype.value} in a product of {self.precision.value}",
+                )
 
     def _siblings(self) -> Iterator["Squeeze | None"]:
         scales = self.places > 1
@@ -193,5 +201,3 @@ class Squeeze(Problem):
 def whole_runs(row: int) -> int:
     """Return the elements of a row with those that make it a multiple of `RUN`."""
     return -(-row // RUN) * RUN
-
-

@@ -30,8 +30,8 @@ from wpk.schedules.recurrence_simt import RecurrenceSimtTemplate
 from wpk.schedules.reduction import ReductionTemplate
 from wpk.schedules.resize import ResizeTemplate
 from wpk.schedules.roi_align import RoiAlignTemplate
-from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.squeeze import SqueezeTemplate
+from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate

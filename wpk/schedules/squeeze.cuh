@@ -54,9 +54,9 @@ struct SqueezeShape
     static constexpr int weightRuns = ceilDivide(Problem::c, run), hiddenRuns = ceilDivide(Problem::hidden, run);
     static constexpr int gateRuns = ceilDivide(Problem::k + Problem::rowPadding, run);
     static constexpr int channelRuns = scales ? maxOf(weightRuns, gateRuns) : weightRuns;
-    static constexpr int slice = ceilDivide(channelRuns, blocks);                   // runs that a block multiplies
+    static constexpr int slice = ceilDivide(channelRuns, blocks); // runs that a block multiplies
     static constexpr int gateSlice = ceilDivide(scales ? channelRuns : gateRuns, blocks); // runs of gates that it has
-    static constexpr int pooled = byPixels ? channelRuns : slice;                   // runs that it pools
+    static constexpr int pooled = byPixels ? channelRuns : slice;                         // runs that it pools
     static constexpr int pixels = byPixels ? ceilDivide(Problem::pixels, blocks) : Problem::pixels;
     static constexpr int columns = minOf(pooled, threads), lanes = threads / columns;
     static constexpr bool sharesGates = byPixels && scales;
@@ -384,7 +384,8 @@ struct SqueezeBlock
             for (int gate = thread; gate < own * blocks; gate += threads)
             {
                 const SharedAddress place = sharedAddress(gates + gate % own);
-                shared[Shape::allGatesAt + gate] = loadCluster<float, 1>(clusterAddress(place, gate / own))[0]; // @own_gates
+                shared[Shape::allGatesAt + gate] =
+                    loadCluster<float, 1>(clusterAddress(place, gate / own))[0]; // @own_gates
             }
             arriveCluster();
         }
@@ -459,9 +460,8 @@ private:
                     float row[run];
                     WPK_UNROLL
                     for (int i = 0; i < run; ++i)
-                        row[i] = i < valid
-                            ? Problem::ScaledOf::evaluate(gates[column * run + i], operands[j].values[i])
-                            : 0.0f;
+                        row[i] = i < valid ? Problem::ScaledOf::evaluate(gates[column * run + i], operands[j].values[i])
+                                           : 0.0f;
                     storeRowOf<Y, run>(y, Y::offset(image, place, channel), valid, minOf(run, room), row);
                 }
             }

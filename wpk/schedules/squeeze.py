@@ -20,6 +20,9 @@ from wpk.targets import Target
 
 _WORD = 4
 _CLUSTERS_SINCE, _COPIES_SINCE = (9, 0), (8, 0)
+_LARGE_CLUSTERS = (9, 10)
+"""Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
+
 _POOLED_AT_ONCE, _SCALED_AT_ONCE = 8, 4
 """Loads that a thread has under way; squeeze.cuh has the same."""
 
@@ -70,9 +73,10 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
 
     def _axes(self, problem: Squeeze, target: Target) -> dict[str, tuple[int, ...]]:
         """Blocks of an image, threads, and how weights and pixels come."""
-        clusters = (8, 16, 4, 2) if target.capability >= _CLUSTERS_SINCE else ()
+        clusters = (8, 4, 2) if target.capability >= _CLUSTERS_SINCE else ()
+        large = (16,) if target.capability[0] in _LARGE_CLUSTERS else ()
         return {
-            "blocks": (*clusters, 1),
+            "blocks": (*clusters, *large, 1),
             "threads": (128, 256, 512, 1024),
             "staged": (1, 0) if target.capability >= _COPIES_SINCE else (0,),
             "by_pixels": (0, 1) if clusters and problem.pixels > 1 else (0,),
@@ -101,6 +105,8 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
         ]
         if target.capability < _CLUSTERS_SINCE:
             limits.append(Limit("blocks == 1", f"{target.name} has no clusters"))
+        elif target.capability[0] not in _LARGE_CLUSTERS:
+            limits.append(Limit("blocks <= 8", f"clusters of {target.name} have 8 blocks at most"))
         if target.capability < _COPIES_SINCE:
             limits.append(Limit("staged == 0", f"{target.name} has no asynchronous copies"))
         return limits
@@ -121,7 +127,9 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
         read = [each for each in problem.scaled.operands if all(each.strides[1:])]
         others = float(sum(each.dtype.bytes for each in read if each != problem.x))
         shared = _shared_bytes(problem, columns)
-        is_held = shared + pooled * size <= target.max_shared_block  # in what shared memory leaves of L1
+        is_held = (
+            shared + pooled * size <= target.max_shared_block
+        )  # in what shared memory leaves of L1
         again = sum(each == problem.x for each in read) * size
         others = others + again * np.where(is_held, _AGAIN_SHARE, 1.0)
         multiplied = problem.hidden_size * (shape.slice + shape.gate_slice) * RUN
@@ -135,7 +143,9 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
         work = Stream(
             element_bytes=size,
             flops=operations * blocks * images,
-            loads=(moved + written * others + multiplied * weight * (1.0 - hidden)) * blocks * images,
+            loads=(moved + written * others + multiplied * weight * (1.0 - hidden))
+            * blocks
+            * images,
             stores=float(images * problem.k * problem.places * problem.y.dtype.bytes),
             blocks=blocks * images,
             threads=threads,

@@ -88,7 +88,9 @@ def _biased(expression: Expression, dtype: DType) -> Epilogue:
     return Epilogue(substitute(expression, inside), (Tensor(dtype, (0, 1)),))
 
 
-def error_of(execution: Any, problem: Squeeze, schedule: SqueezeSchedule, template: Any = None) -> float:
+def error_of(
+    execution: Any, problem: Squeeze, schedule: SqueezeSchedule, template: Any = None
+) -> float:
     """The largest error, in units of what rounding explains."""
     case = random_case(problem, 0)
     template = SqueezeTemplate() if template is None else template

@@ -79,8 +79,7 @@ class SqueezeBody:
         """
         x, means = self._pooled()
         (down, hidden), (up, gates) = (
-            self._product(each, word)
-            for each, word in ((self.hidden, "down"), (self.gates, "up"))
+            self._product(each, word) for each, word in ((self.hidden, "down"), (self.gates, "up"))
         )
         if self.scales:
             scaled, y = self._scaled(y)
