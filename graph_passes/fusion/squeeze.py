@@ -26,7 +26,6 @@ from wpk.graph_passes.core.query import (
     is_op,
     pads,
     producer,
-    static_shape,
     why_any_shared,
 )
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
@@ -52,12 +51,13 @@ CHAINED = "two products of a row are one operator"
 
 @dataclass(frozen=True)
 class _Squeeze:
-    """The clusters; mean and scaling where they can be joined, too."""
+    """The clusters; mean and scaling where they can be joined, too, with the views in front of scaling."""
 
     mean: Cluster | None
     down: Cluster
     up: Cluster
     scaling: Cluster | None
+    views: tuple[gs.Node, ...] = ()
 
 
 def join_squeezes(clusters: Clusters) -> None:
@@ -71,6 +71,8 @@ def join_squeezes(clusters: Clusters) -> None:
             nodes = [node for part in parts for node in part.nodes]
             if clusters.takes(nodes, words):
                 clusters.join(parts, anchor, NAME)
+                if parts[-1] is found.scaling:
+                    clusters.take(parts[0], found.views)
                 break
 
 
@@ -101,10 +103,10 @@ def _around(clusters: Clusters, up: Cluster) -> _Squeeze | None:
         return None
     if _pooled(mean) > MOST_POOLED:
         return _Squeeze(None, down, up, None)
-    scaling = _scaling(clusters, mean, up)
+    scaling, views = _scaling(clusters, mean, up)
     if scaling is not None and _operands([down, up, scaling]) > MOST_OPERANDS:
         scaling = None
-    return _Squeeze(mean, down, up, scaling)
+    return _Squeeze(mean, down, up, scaling, views)
 
 
 def _read_by(clusters: Clusters, reader: Cluster, tensor: gs.Tensor) -> Cluster | None:
@@ -213,30 +215,34 @@ def _pooled(mean: Cluster) -> int:
     return prod(int(extent) for extent in (dims(mean.anchor.inputs[0]) or [])[1:])
 
 
-def _scaling(clusters: Clusters, mean: Cluster, up: Cluster) -> Cluster | None:
-    """The element-wise cluster that alone reads the gates, and has what was pooled, scaled by them."""
+def _scaling(
+    clusters: Clusters, mean: Cluster, up: Cluster
+) -> tuple[Cluster | None, tuple[gs.Node, ...]]:
+    """The element-wise cluster that alone reads the gates, and has what was pooled, scaled by them.
+
+    Returns:
+        The cluster, if there is one, and the views between that no cluster has.
+    """
     assert mean.anchor is not None
-    assert up.anchor is not None
-    tensor = up.output
-    while len(tensor.outputs) == 1 and is_op(tensor.outputs[0], *VIEWS):
-        tensor = tensor.outputs[0].outputs[0]
-    if len(tensor.outputs) != 1:
-        return None
-    reader = clusters.owner.get(id(tensor.outputs[0]))
-    if reader is None or reader.anchor is not None or _read_by(clusters, reader, tensor) is not up:
-        return None
+    tensors = [up.output]
+    while len(tensors[-1].outputs) == 1 and is_op(tensors[-1].outputs[0], *VIEWS):
+        tensors.append(tensors[-1].outputs[0].outputs[0])
+    gates = tensors[-1]
+    if why_any_shared(clusters.graph, tensors) is not None:
+        return None, ()
+    reader = clusters.owner.get(id(gates.outputs[0]))
     x, axes = mean.anchor.inputs[0], _mean_axes(mean.anchor) or []
     shape = dims(x) or []
-    if dims(reader.output) != shape or any(n for n in reader.nodes if not _fits(n, shape, axes)):
-        return None
-    gates = static_shape(tensor)
-    if gates is None and dims(tensor) is not None:
-        gates = [0, *(int(e) for e in (dims(tensor) or [])[1:] if isinstance(e, int))]
-    if gates is None or len(gates) != len(shape):
-        return None
-    channel = next(axis for axis in range(1, len(shape)) if axis not in axes)
-    wanted = [shape[axis] if axis == channel else 1 for axis in range(1, len(shape))]
-    return reader if gates[1:] == wanted else None
+    if reader is None or reader.anchor is not None or dims(reader.output) != shape:
+        return None, ()
+    of_channels = [1 if axis in axes else extent for axis, extent in enumerate(shape)][1:]
+    if (dims(gates) or [])[1:] != of_channels or any(
+        not _fits(node, shape, axes) for node in reader.nodes
+    ):
+        return None, ()
+    views = [] if gates.name in reader.chains else [t.inputs[0] for t in tensors[1:]]
+    owned = any(id(view) in clusters.owner for view in views)
+    return (None, ()) if owned else (reader, tuple(views))
 
 
 def _fits(node: gs.Node, shape: Sequence[int | str | None], axes: Sequence[int]) -> bool:
