@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+import onnx
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import DType, from_numpy
 from wpk.graph_passes.core.functions import outside_inputs
-from wpk.graph_passes.core.kinds import VIEWS, Numbers, is_floating, numbers_of
+from wpk.graph_passes.core.kinds import VIEWS, Numbers, numbers_of
 from wpk.graph_passes.core.query import (
     dims,
     element_type,
@@ -126,7 +128,7 @@ def _only_views(node: gs.Node) -> bool:
 
 
 def _rounds(node: gs.Node) -> bool:
-    return is_op(node, "Cast") and all(is_floating(t) for t in (*node.inputs, *node.outputs))
+    return is_op(node, "Cast") and all(map(_multiplied, (*node.inputs, *node.outputs)))
 
 
 def _begins(cluster: Cluster) -> bool:
@@ -155,11 +157,12 @@ def _is_product_of_rows(cluster: Cluster) -> bool:
 
 
 def _multiplied(tensor: gs.Tensor) -> bool:
-    """Whether a tensor is of a type that is multiplied in fp32 or by 16 bits."""
+    """Whether a tensor is of a type that is computed with in fp32."""
     dtype = element_type(tensor)
-    if not isinstance(dtype, np.dtype | type):
-        return is_floating(tensor)
-    return np.dtype(dtype) in (np.float32, np.float16)
+    if isinstance(dtype, int):
+        return dtype == onnx.TensorProto.BFLOAT16
+    found = None if dtype is None else from_numpy(np.dtype(dtype))
+    return found in (DType.FP32, DType.FP16, DType.BF16)
 
 
 def _weights(cluster: Cluster) -> int:
@@ -251,7 +254,7 @@ def _fits(node: gs.Node, shape: Sequence[int | str | None], axes: Sequence[int])
         return False
     for tensor in (*outside_inputs(node), *node.outputs):
         own = dims(tensor)
-        if own is None or not is_floating(tensor):
+        if own is None or not _multiplied(tensor):
             return False
         padded = [1] * (len(shape) - len(own)) + own
         one_of_channel = all(padded[axis] == 1 for axis in axes)
