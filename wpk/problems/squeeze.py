@@ -87,13 +87,11 @@ class Squeeze(Problem):
     def words(self) -> str:
         """See `Problem.words`."""
         sizes = f"{self.c}→{self.hidden_size}→{self.k}"
-        pooled = (
-            f"mean of {self.pixels}, products {sizes}" if self.pixels > 1 else f"products {sizes}"
-        )
-        scales = f"{TIMES} {self.places} pixels" if self.places > 1 else ""
+        named = f"squeeze {sizes} of {self.pixels}" if self.pixels > 1 else f"products {sizes}"
         hidden, gates = epilogue_words(self.hidden), epilogue_words(self.gates)
         between = f"({hidden}) {gates}" if hidden else gates
-        return sentence(pooled, between, scales, batch_words(self.n))
+        scales = "+scale" if self.places > 1 else ""
+        return sentence(named, scales, between, batch_words(self.n))
 
     def features(self) -> dict[str, float]:
         """See `Problem.features`."""
