@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
+from typing import ClassVar
 
 from wpk.dtypes import Precision
 from wpk.expression import Expression, flops
@@ -65,8 +66,7 @@ class Squeeze(Problem):
 
     family = Family.MATRIX_PRODUCT
 
-    constant_inputs = (1, 2)
-    """Inputs that no kernel writes: kernels may read them before those in front have ended."""
+    constant_inputs: ClassVar[tuple[int, ...]] = (1, 2)
 
     @property
     def matrix_precision(self) -> Precision:
