@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from subjects.problems import convolution
-from support.problems.squeezes import squeeze
 
+from support.problems.squeezes import squeeze
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
