@@ -74,7 +74,7 @@ struct SqueezeShape
     static constexpr int upAt = Problem::hidden * downStride; // elements
     static constexpr int stagedElements = isStaged ? upAt + gateSlice * run * upStride : 0;
     static_assert(Schedule::shared_bytes == floats * 4 + stagedElements * static_cast<int>(sizeof(Weight)),
-        "the schedule's shared memory");
+        "Python and C++ count the same shared memory");
 };
 
 // Starts copies of `Rows` rows of `Runs` runs; what lies beyond `rows` and `runs` becomes zero.

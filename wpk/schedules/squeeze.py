@@ -97,19 +97,15 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
     def _target_limits(self, problem: Squeeze, target: Target) -> Sequence[Limit]:
         """Shared memory, clusters and asynchronous copies."""
         room = target.max_shared_block
-        limits = [
-            Limit(
-                f"shared_bytes <= {room}",
-                f"a block of the target has at most {room} bytes of shared memory",
-            )
-        ]
+        limits = list[Limit]()
         if target.capability < _CLUSTERS_SINCE:
             limits.append(Limit("blocks == 1", f"{target.name} has no clusters"))
         elif target.capability[0] not in _LARGE_CLUSTERS:
             limits.append(Limit("blocks <= 8", f"clusters of {target.name} have 8 blocks at most"))
         if target.capability < _COPIES_SINCE:
             limits.append(Limit("staged == 0", f"{target.name} has no asynchronous copies"))
-        return limits
+        words = f"a block of the target has at most {room} bytes of shared memory"
+        return (*limits, Limit(f"shared_bytes <= {room}", words))
 
     def work(self, problem: Squeeze, columns: Columns, target: Target) -> Work:
         """Pooling and scaling step by step, both products a step each, and the meetings of blocks."""
