@@ -38,8 +38,8 @@ MOST_POOLED = 2**20
 MOST_WEIGHTS = 2**20
 """Elements of both weights together."""
 
-MOST_CHANNELS, MOST_HIDDEN = 4096, 2048
-"""What fits the shared memory of any GPU as fp32."""
+MOST_CHANNELS = 4096
+"""Of a row: a few rows of so many fit the shared memory of any GPU as fp32."""
 
 MOST_OPERANDS = 8
 """Tensors besides x and the weights."""
@@ -153,7 +153,7 @@ def _is_product_of_rows(cluster: Cluster) -> bool:
         return len(shape) > 2 and of_one and plain and max(shape[:2]) <= MOST_CHANNELS
     if node.attrs.get("transA", 0) or len(given_shape) != 2 or len(shape) != 2:
         return False
-    return max(shape) <= MOST_CHANNELS
+    return bool(max(shape) <= MOST_CHANNELS)
 
 
 def _multiplied(tensor: gs.Tensor) -> bool:
@@ -194,10 +194,11 @@ def _is_mean(cluster: Cluster) -> bool:
         return False
     behind = [t for each in cluster.nodes[place + 1 :] for t in outside_inputs(each)]
     made = {id(t) for each in cluster.nodes for t in each.outputs}
+    channels = shape[kept[1]]
     fixed = all(isinstance(extent, int) for extent in shape[1:])
     in_fp32 = all(numbers_of(each) is Numbers.FP32 for each in cluster.nodes)
-    small = fixed and shape[kept[1]] <= MOST_CHANNELS
-    return small and in_fp32 and all(id(t) in made for t in behind)
+    small = isinstance(channels, int) and channels <= MOST_CHANNELS
+    return fixed and small and in_fp32 and all(id(t) in made for t in behind)
 
 
 def _mean_axes(node: gs.Node) -> list[int] | None:
@@ -215,7 +216,8 @@ def _mean_axes(node: gs.Node) -> list[int] | None:
 def _pooled(mean: Cluster) -> int:
     """Elements of an image."""
     assert mean.anchor is not None
-    return prod(int(extent) for extent in (dims(mean.anchor.inputs[0]) or [])[1:])
+    shape = dims(mean.anchor.inputs[0]) or []
+    return prod([extent for extent in shape[1:] if isinstance(extent, int)])
 
 
 def _scaling(

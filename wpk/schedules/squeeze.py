@@ -121,13 +121,12 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
             moved = pooled * size
         written = shape.stored * RUN * (shape.pixels if problem.places > 1 else 1.0)
         read = [each for each in problem.scaled.operands if all(each.strides[1:])]
-        others = float(sum(each.dtype.bytes for each in read if each != problem.x))
         shared = _shared_bytes(problem, columns)
-        is_held = (
-            shared + pooled * size <= target.max_shared_block
-        )  # in what shared memory leaves of L1
+        # What was pooled may still lie in what shared memory leaves of L1.
+        is_held = shared + pooled * size <= target.max_shared_block
         again = sum(each == problem.x for each in read) * size
-        others = others + again * np.where(is_held, _AGAIN_SHARE, 1.0)
+        others = sum(each.dtype.bytes for each in read if each != problem.x)
+        scaled = others + again * np.where(is_held, _AGAIN_SHARE, 1.0)
         multiplied = problem.hidden_size * (shape.slice + shape.gate_slice) * RUN
         hidden = np.where((columns["staged"] == 1) & (columns["early"] == 1), _HIDDEN_SHARE, 0.0)
         pool_steps = np.ceil(pooled / RUN / threads)
@@ -139,7 +138,7 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
         work = Stream(
             element_bytes=size,
             flops=operations * blocks * images,
-            loads=(moved + written * others + multiplied * weight * (1.0 - hidden))
+            loads=(moved + written * scaled + multiplied * weight * (1.0 - hidden))
             * blocks
             * images,
             stores=float(images * problem.k * problem.places * problem.y.dtype.bytes),

@@ -178,12 +178,12 @@ def _products(body: OperatorBody) -> tuple[gs.Node, gs.Node]:
 
 def _gates(body: OperatorBody, up: gs.Node) -> str:
     """The last tensor behind the second product that is no larger than its result."""
-    name, size = up.outputs[0].name, prod(_known(up.outputs[0]))
+    name, size = str(up.outputs[0].name), prod(_known(up.outputs[0]))
     for node in body.nodes:
         if any(tensor.name == name for tensor in node.inputs):
             if prod(_known(node.outputs[0])) != size:
                 return name
-            name = node.outputs[0].name
+            name = str(node.outputs[0].name)
     return body.output
 
 
