@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Expression, numbers_of
@@ -69,7 +69,7 @@ class Problem(ABC):
     carries_double = False
     """Whether its kernels take tensors of fp64."""
 
-    constant_inputs: ClassVar[tuple[int, ...]] = ()
+    constant_inputs = tuple[int, ...]()
     """Inputs that are constants and lie in memory as strides say: kernels read them before those in front have ended."""
 
     if TYPE_CHECKING:  # a kind may have a field of this name, whose default a property would become

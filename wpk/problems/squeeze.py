@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import ClassVar
 
 from wpk.dtypes import Precision
 from wpk.expression import Expression, flops
@@ -66,7 +65,7 @@ class Squeeze(Problem):
 
     family = Family.MATRIX_PRODUCT
 
-    constant_inputs: ClassVar[tuple[int, ...]] = (1, 2)
+    constant_inputs = (1, 2)
 
     @property
     def matrix_precision(self) -> Precision:
