@@ -32,6 +32,7 @@ from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.launch import Launch
 from wpk.lowering.model import lower_model
 from wpk.options import BuildOptions, SearchOptions
+from wpk.phases import Phases
 from wpk.plan.checks.whole_plan import check_plan
 from wpk.plan.fields import MAX_BYTES
 from wpk.plan.plan import PlanBundle
@@ -44,7 +45,7 @@ from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.confirmation import ROUNDS, EngineForm, confirmed
 from wpk.search.loop.evidence import evidence_of
-from wpk.search.loop.model_tuning import ModelTuning, tune_model
+from wpk.search.loop.model_tuning import ModelTuning, cases_of, tune_model
 from wpk.search.loop.runs import entered
 from wpk.search.loop.tuning import Equipment, Tuning
 from wpk.search.models.model_search import search_model
@@ -91,7 +92,6 @@ class Bench:
 
     def tune(self, open_gpu: Callable[[], Any], store: Path) -> Choices:
         tuning = Tuning("random", EFFORT, Budget(), 0, store / "trials.sqlite", H200)
-        given = self.lowered, self.static.plan, TARGET
         request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
         with (
             self.pool,
@@ -100,7 +100,8 @@ class Bench:
             entered(tuning, request) as (limited, run),
         ):
             equipment = Equipment(self.pool.submit, lease, offers)
-            how = ModelTuning.of(*given, equipment, limited, run, silent)
+            given = self.static.plan, TARGET, equipment, limited, run
+            how = ModelTuning(*given, Phases(), cases_of(self.lowered, 0, silent))
             return tune_model(self.lowered, self.found, how)
 
     def plan(self, choices: Choices) -> PlanBundle:
