@@ -138,14 +138,18 @@ class Slice:
     """A slice is what one problem may spend of the budget.
 
     Attributes:
-        until: Time of the session's clock at which its search ends, once it has tried the least.
+        until: Time of the session's clock at which its search ends.
+        over: Time at which comparing its finalists should be over.
         end: Time at which the run ends, whatever has been tried.
         trials: Schedules that it may measure.
+        is_first: Whether it comes again later, when all others have been tried, too: nothing is compared yet.
     """
 
     until: float = inf
+    over: float = inf
     end: float = inf
     trials: float = inf
+    is_first: bool = False
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
