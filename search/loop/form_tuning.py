@@ -23,7 +23,7 @@ from wpk.trial_bench import FormCases, Offers, fitting
 FORM_SHARE = 0.3
 """The part of the budget that other forms may have, where the models find any that is worth measuring."""
 
-LEAST_SECONDS, LEAST_TRIALS = 2.0, 8
+LEAST_SECONDS, LEAST_TRIALS = 1.2, 8
 """What a problem takes at least to be tuned so far that its time can decide: no more problems are begun than
 the budget has room for, those of the most promising forms first."""
 
