@@ -28,7 +28,8 @@ SEARCH_SHARE = 0.75
 """The part of a problem's time that its search may take; the rest is for comparing its finalists."""
 
 AHEAD = 3
-"""Problems whose first schedules compile while a problem before them is tried a little."""
+"""Problems whose first schedules compile while a problem before them is tried a little; in the second pass, whose
+finalists do."""
 
 LEAST_SHARE = 0.05
 """Problems with nothing to gain, as far as the models know, get this part of a mean share."""
@@ -93,16 +94,23 @@ class _Loop:
         if self._first_share and self._end < inf:
             self._try_all()
             waiting = sorted(self._all, key=lambda tuning: -tuning.informed.gain)
-        turns = map(self._expect, waiting, shares([each.informed for each in waiting]))
-        following = next(turns, None)
-        while following is not None:
-            (tuning, share), following = following, next(turns, None)
+        parts = shares([each.informed for each in waiting])
+        for place, (tuning, share) in enumerate(zip(waiting, parts, strict=True)):
+            tuning.expect(self._slice(share))
+            self._prepare(waiting[place + 1 :], parts[place + 1 :])
             self._begun.append(tuning)
             self._tell()
             stop = tuning.search(self._slice(share), self._tell)
             self._results[tuning.task.problem] = tuning.finish(stop)
             self._tell()
         return self._results
+
+    def _prepare(self, waiting: Sequence[ProblemTuning], parts: Sequence[float]) -> None:
+        """Have compiled what the next problem will try first, and what those behind it would compare."""
+        for following, share in zip(waiting[:1], parts, strict=False):
+            following.expect(self._slice(share))
+        for each in waiting[1:AHEAD]:
+            each.expect_finalists()
 
     def _try_all(self) -> None:
         """Try a little of each problem, while the first schedules of those that follow compile."""
@@ -118,11 +126,6 @@ class _Loop:
     def _first_slice(self, tuning: ProblemTuning, until: float) -> Slice:
         few = max(0, FIRST_TRIALS - tuning.known)
         return Slice(until, end=self._end, trials=few, is_first=True)
-
-    def _expect(self, tuning: ProblemTuning, share: float) -> tuple[ProblemTuning, float]:
-        """Prepare a problem's turn: what it will try first compiles from now on."""
-        tuning.expect(self._slice(share))
-        return tuning, share
 
     def _slice(self, share: float) -> Slice:
         now, most = self._session.clock(), self._session.budget.trials

@@ -76,7 +76,8 @@ class ProblemTuning:
         self._limits = limits
         if self._why_stop() is None:
             self._ask()
-        self._expect_finalists()
+        if not limits.is_first:
+            self.expect_finalists()
 
     def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
         """Try the libraries, then schedules until there is a reason to stop; may be called again, with more to spend."""
@@ -88,7 +89,8 @@ class ProblemTuning:
             self._ask()
             if self._asked:
                 self._try_next()
-                self._expect_finalists()
+                if not limits.is_first:
+                    self.expect_finalists()
                 after_trial()
         return stop
 
@@ -223,10 +225,8 @@ class ProblemTuning:
         self._session.bench.expect(self._trials.requests(asked))
         self._exhausted = not self._asked
 
-    def _expect_finalists(self) -> None:
+    def expect_finalists(self) -> None:
         """Have the schedules made ready that would be compared if nothing better came."""
-        if self._limits.is_first:
-            return
         finalists = self._finalists()
         fresh = [candidate for candidate in finalists if candidate not in self._hopeful]
         if fresh and not self._trials.are_compared(finalists, self._session.effort.rounds):
