@@ -76,7 +76,7 @@ class RecordedProblem:
     def first(self) -> Trial:
         """The models' choice: the least estimate."""
         space = min(self.spaces, key=lambda each: float(each.estimates[each.kept[0]]))
-        return space.trials[space.kept[0]]
+        return list(space.by_candidate.values())[space.kept[0]]
 
     def task(self) -> Task:
         """What there is to tune, the models' choice measured."""
