@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_graphsurgeon as gs
 import pytest
 from support.networks.handwritten import BLOCKS, TEXTS, write
 
@@ -16,6 +17,7 @@ from wpk.dtypes import Precision
 from wpk.errors import GraphError
 from wpk.graph_passes import every_site, pass_of
 from wpk.graph_passes.products import part_products
+from wpk.lowering.group_run import copied
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms, lower_model
 from wpk.progress import silent
@@ -160,3 +162,18 @@ def test_a_key_of_no_pass_is_refused(tmp_path: Path) -> None:
 
 
 assert set(NETWORKS) <= {*TEXTS, *BLOCKS}
+
+
+def test_a_copied_graph_has_functions_of_its_own_and_the_other_keeps_its(twice: Path) -> None:
+    graph = forms_of(twice).lowered(frozenset()).graph
+    before = list(graph.functions)
+    made = copied(copied(graph))
+    assert len(before) > 1
+    assert graph.functions == before
+    assert all(a is b for a, b in zip(graph.functions, before, strict=True))
+    assert [each.name for each in made.functions] == [each.name for each in before]
+    assert {id(each) for each in made.functions}.isdisjoint(map(id, before))
+    names = [[node.name for node in each.nodes] for each in made.functions]
+    assert names == [[node.name for node in each.nodes] for each in before]
+    gs.export_onnx(made)  # each function is there once
+    assert len({each.name for each in made.functions}) == len(before)
