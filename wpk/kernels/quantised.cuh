@@ -18,6 +18,16 @@ namespace detail
 // Added to a number below 2^22, it leaves the nearest integer in the lowest bits: 1.5 * 2^23.
 inline constexpr float kWholePlace = 12582912.0f;
 
+// The value within limits; NaN, also a signalling one, gives the lower limit.
+WPK_DEVICE float numberWithin(float value, float least, float most)
+{
+#if WPK_ON_GPU
+    return fminf(fmaxf(value, least), most);
+#else
+    return value > least ? minOf(value, most) : least;
+#endif
+}
+
 } // namespace detail
 
 // Where the numbers of a quantisation stand among operands.
@@ -53,7 +63,7 @@ struct QuantisedNumber
         {
             if constexpr (Guarded)
                 value = isNan(value) ? number(ofNan) : value;
-            const float limited = fminf(fmaxf(value, number(least)), number(most));
+            const float limited = detail::numberWithin(value, number(least), number(most));
             const float steps = fmaf(limited, number(reciprocal), limited * number(rest)) + detail::kWholePlace;
             return Moved ? steps + number(zero) : steps;
         }
