@@ -10,7 +10,7 @@ from support.problems.attentions import attention
 from support.problems.warpgroup_layers import limited
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import Acc, Expression, Operand, Quantised, Round, Scalar, apply
+from wpk.expression import Acc, Apply, Expression, Operand, Quantised, Round, Scalar, apply
 from wpk.extent import Extent
 from wpk.launch import SizeArgument
 from wpk.problems import (
@@ -157,20 +157,24 @@ def test_what_is_quantised_and_restored_at_once_has_no_zero_point() -> None:
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [
-        {"scale": -0.5, "zero": 7.0},
-        {"scale": 0.5, "zero": 7.5},
-        {"scale": 2.0**-70, "zero": 7.0},
-        {"scale": 0.0018692028243094683, "zero": 7.0},
-    ],
+    ("scale", "numbers"),
+    [(-0.5, (-0.5, -1.0)), (2.0**-70, ()), (0.0018692028243094683, (0.0018692028243094683, 267.493878))],
 )
-def test_other_quantisations_stay_divisions(changed: dict[str, float]) -> None:
+def test_other_scales_are_divided_by(scale: float, numbers: tuple[float, ...]) -> None:
     tensor = Tensor(DType.UINT8, (600, 1))
-    problem = Elementwise(
-        Extent(3), (3, 600), quantised(Operand(0), **changed), (tensor,), tensor
-    )
-    assert not isinstance(lifted(problem).problem.expression, Quantised)
+    told = quantised(Operand(0), scale, 7.0)
+    found = lifted(Elementwise(Extent(3), (3, 600), told, (tensor,), tensor))
+    assert isinstance(found.problem.expression, Quantised)
+    assert isinstance(found.problem.expression.argument, Apply)
+    assert found.problem.expression.argument.operation == "Div"
+    assert found.numbers == pytest.approx((*numbers, -7, 248, 1, 2.0**-24, -7, 7))
+
+
+def test_zero_points_that_are_no_integers_are_added_as_they_stand() -> None:
+    tensor = Tensor(DType.UINT8, (600, 1))
+    told = quantised(Operand(0), 0.5, 7.5)
+    found = lifted(Elementwise(Extent(3), (3, 600), told, (tensor,), tensor))
+    assert not isinstance(found.problem.expression, Quantised)
 
 
 def with_literals(problem: Problem) -> Lifted[Problem]:

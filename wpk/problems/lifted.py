@@ -58,7 +58,7 @@ def lifted(problem: P) -> Lifted[P]:
 @lru_cache(maxsize=1 << 12)
 def _lifted(problem: Problem) -> Lifted[Problem]:
     unchanged = Lifted(problem, tuple(range(len(problem.reads()))))
-    if not _is_quantised(problem):
+    if not is_quantised(problem):
         return unchanged
     numbers = _Numbers(problem)
     changed: dict[str, Expression | Epilogue | tuple[Tensor, ...]] = {}
@@ -119,8 +119,8 @@ class _Numbers:
         return next((number for each, number in self.known if each is access.tensor), None)
 
 
-def _is_quantised(problem: Problem) -> bool:
-    """Whether it multiplies, reads or writes numbers of 8 bits, or rounds to them on its way."""
+def is_quantised(problem: Problem) -> bool:
+    """Return whether it multiplies, reads or writes numbers of 8 bits, or rounds to them on its way."""
     precision = problem.matrix_precision
     if precision is not None and precision.is_quantised:
         return True

@@ -3,12 +3,14 @@
     limited(round(x / d) + z)          to integers, in either order of the two limits
     limited(x / d)                     to floating point of 8 bits
 
+Where no known number divides, d is 1.
+
 `wpk/kernels/quantised.cuh` divides by ``fma(x, reciprocal, x * rest)``, whose only errors in front of its
 rounding are two of 2^-47 of the quotient. It gives another float than the division does only if the
 quotient lies as close to the middle between two floats; and only if one of these two is a tie of the
 rounding to 8 bits, something comes of it. So for each scale there are some hundred middles, and next to
-each at most two floats x: `_is_exact` looks at all of them. Some scales out of ten thousand are refused, and
-divided by as others are.
+each at most two floats x: `_is_exact` looks at all of them. Some scales out of ten thousand are refused:
+there the division stays, and what it gives is quantised by 1.
 """
 
 from collections.abc import Iterator
@@ -92,11 +94,14 @@ def quantisation_of(expression: Expression, dtype: DType) -> Quantisation | None
                 inside = quotient
             case _:
                 return None
+    asked = least - zero, most - zero, zero
     match inside:
         case Apply("Div", (argument, Scalar(scale))):
-            found = Quantisation(dtype, argument, scale, least - zero, most - zero, zero)
-            return _without_relu(found) if _is_supported(found) else None
-    return None
+            found = Quantisation(dtype, argument, scale, *asked)
+            if _is_supported(found):
+                return _without_relu(found)
+    found = Quantisation(dtype, inside, 1.0, *asked)
+    return found if _is_supported(found) else None
 
 
 def restored_quantisation_of(expression: Expression) -> Quantisation | None:
