@@ -127,13 +127,13 @@ WPK_DEVICE void storeTiles(
 // staged at once.
 template <class Problem, class Shape, class Rows>
 WPK_DEVICE void storeTilesInLoop(
-    const float (&acc)[Shape::accumulators], unsigned char* shared, const OutputWindow<Rows>& window)
+    const typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared, const OutputWindow<Rows>& window)
 {
     using Staged = typename Shape::Staged;
     WPK_UNROLL
     for (int column = 0; column < Shape::blockN; column += Staged::warpN)
     {
-        float tiles[1][Staged::tilesN][4];
+        typename Shape::Sum tiles[1][Staged::tilesN][4];
         memcpy(tiles, acc + column / 2, sizeof tiles);
         storeTiles<Problem, Staged, true>(tiles, shared, window.from(0, column));
     }

@@ -17,7 +17,7 @@ namespace wpk
 // acc += A * B over the steps of `range`, by the form of wgmma that the operands need; `state` goes on. ConstantB: no
 // kernel writes B. All consumers call it.
 template <class T, class Shape, bool ConstantB, class Range, class Limits>
-WPK_DEVICE void multiplySteps(float (&acc)[Shape::accumulators], unsigned char* shared,
+WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
     const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits)
 {
     if constexpr (Shape::splitFp32)
@@ -36,7 +36,7 @@ WPK_DEVICE void multiplySteps(float (&acc)[Shape::accumulators], unsigned char* 
 
 // acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it.
 template <class T, class Shape, class Range, class Loader, class Limits>
-WPK_DEVICE void multiplyOneTile(float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range,
+WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared, const Range& range,
     const Loader& loader, const Limits& limits)
 {
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
@@ -72,7 +72,7 @@ template <class Problem, class Shape, class Range, class Loader, class Rows, cla
 WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const Loader& loader,
     const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits)
 {
-    float acc[Shape::accumulators] = {};
+    typename Shape::Sum acc[Shape::accumulators] = {};
     multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits);
     if constexpr (Shape::splitCluster > 1)
     {
@@ -81,7 +81,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     // @parts_summed
     else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
     {
-        float tiles[Shape::tilesM][Shape::tilesN][4];
+        typename Shape::Sum tiles[Shape::tilesM][Shape::tilesN][4];
         memcpy(tiles, acc, sizeof tiles);
         storeTiles<Problem, Shape>(tiles, shared, window);
     }
@@ -116,7 +116,7 @@ WPK_DEVICE void computePersistent(
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
-        float acc[Shape::accumulators] = {}; // @sums_zeroed
+        typename Shape::Sum acc[Shape::accumulators] = {}; // @sums_zeroed
         multiplySteps<typename Problem::Multiply, Shape, Loader::kConstantB>(
             acc, shared, pipeline, state, whole, limits);
         pipeline.release(state.lastStage()); // @last_stage_released

@@ -34,7 +34,7 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
 // acc += A * B over a warpgroup's rows of `count` steps, from `state` on. The products of a step run while those of the
 // next one are started; then its stage is released, but for the last.
 template <class T, class Shape>
-WPK_DEVICE void multiplyFromShared(float (&acc)[Shape::accumulators], const WgmmaPipeline<Shape>& pipeline,
+WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulators], const WgmmaPipeline<Shape>& pipeline,
     PipelineState<Shape::stages>& state, int count)
 {
     const int groupRows =

@@ -19,6 +19,7 @@ template <class T, int Rows, int Columns, int Depth>
 struct Warpgroups : StackedWarps<ceilDivide(Rows, 64) * 4, Columns>
 {
     using Warps = StackedWarps<ceilDivide(Rows, 64) * 4, Columns>;
+    using Sum = typename MmaStored<T>::Sum;
     static constexpr int kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
     static constexpr int kBoxDepth = kBoxRowBytes / static_cast<int>(sizeof(typename MmaStored<T>::Type));
     static constexpr int blockN = Columns, accumulators = Columns / 2;
@@ -37,6 +38,7 @@ template <class T, class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape : Warpgroups<T, Schedule::block_m, Schedule::block_n, Depth>
 {
     using Groups = Warpgroups<T, Schedule::block_m, Schedule::block_n, Depth>;
+    using typename Groups::Sum;
     using Groups::blockN, Groups::kBoxDepth, Groups::kBoxRowBytes;
     static constexpr int blockM = Schedule::block_m, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
