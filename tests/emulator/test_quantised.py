@@ -103,7 +103,10 @@ def test_every_tie_and_extreme_is_quantised_as_by_division(
 def test_scales_with_a_float_next_to_a_middle_are_refused() -> None:
     given = [quantisation_of(expression(DType.INT8, scale, 0), DType.INT8) for scale in REFUSED]
     assert [each and each.scale for each in given] == [1.0] * len(REFUSED)
-    assert all(each and each.argument == apply("Div", Acc(), Scalar(s)) for each, s in zip(given, REFUSED, strict=True))
+    assert all(
+        each and each.argument == apply("Div", Acc(), Scalar(s))
+        for each, s in zip(given, REFUSED, strict=True)
+    )
 
 
 def test_these_dividends_tell_a_product_by_the_reciprocal_from_a_quotient(emulate: Any) -> None:

@@ -158,7 +158,11 @@ def test_what_is_quantised_and_restored_at_once_has_no_zero_point() -> None:
 
 @pytest.mark.parametrize(
     ("scale", "numbers"),
-    [(-0.5, (-0.5, -1.0)), (2.0**-70, ()), (0.0018692028243094683, (0.0018692028243094683, 267.493878))],
+    [
+        (-0.5, (-0.5, -1.0)),
+        (2.0**-70, ()),
+        (0.0018692028243094683, (0.0018692028243094683, 267.493878)),
+    ],
 )
 def test_other_scales_are_divided_by(scale: float, numbers: tuple[float, ...]) -> None:
     tensor = Tensor(DType.UINT8, (600, 1))

@@ -6,7 +6,17 @@ are not written otherwise. The counts are those of machine code for sm_90a (nvdi
 """
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import OPERATIONS, Acc, Apply, Divisor, Expression, In, Operand, Quantised, Round
+from wpk.expression import (
+    OPERATIONS,
+    Acc,
+    Apply,
+    Divisor,
+    Expression,
+    In,
+    Operand,
+    Quantised,
+    Round,
+)
 from wpk.problems.lifted import is_quantised, lifted
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.problem import Problem
@@ -35,7 +45,9 @@ def stored_slots(problem: Problem) -> float:
     slots = 0.0
     for each in without.expressions():
         follows = getattr(without, each.field, None)
-        tensors = follows.operands if isinstance(follows, Epilogue) else getattr(without, "inputs", ())
+        tensors = (
+            follows.operands if isinstance(follows, Epilogue) else getattr(without, "inputs", ())
+        )
         slots += _slots(each.expression, tensors, without)
     return slots
 
