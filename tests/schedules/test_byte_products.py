@@ -115,7 +115,13 @@ def test_products_of_computed_bytes_are_exact(
     [
         ((70, 48, 208), {}, DType.INT8, DType.INT8, True),
         ((70, 48, 208), {"split": 2}, DType.UINT8, DType.UINT8, False),
-        ((200, 80, 2048), {"persistent": 3, "stages": 3, "pingpong": 1}, DType.UINT8, DType.INT8, True),
+        (
+            (200, 80, 2048),
+            {"persistent": 3, "stages": 3, "pingpong": 1},
+            DType.UINT8,
+            DType.INT8,
+            True,
+        ),
         (
             (130, 128, 512),
             {"share": 1, "block_m": 128, "block_n": 64},
