@@ -54,7 +54,10 @@ struct Quantised
     template <class Operands>
     static WPK_DEVICE float number(float acc, const Operands& operands)
     {
-        const auto numberAt = [&operands](int which) { return operands[I + which]; };
+        const auto numberAt = [&operands](int which)
+        {
+            return operands[I + which];
+        };
         return Form::of(Argument::evaluate(acc, operands), numberAt);
     }
 

@@ -53,7 +53,10 @@ struct QuantisedNumber
     static WPK_DEVICE float of(float value, const Numbers& numbers)
     {
         using enum QuantisationNumber;
-        const auto number = [&numbers](QuantisationNumber which) { return numbers(static_cast<int>(which)); };
+        const auto number = [&numbers](QuantisationNumber which)
+        {
+            return numbers(static_cast<int>(which));
+        };
         if constexpr (isFloat8<T>)
         {
             const float limited = smaller(larger(value, number(least)), number(most));

@@ -1,4 +1,5 @@
-// Quantises by arguments: for number d of `count` quantisations of n floats each, the bytes, and what comes back of them.
+// Quantises by arguments: for number d of `count` quantisations of n floats each, the bytes, and what comes back of
+// them.
 #include <wpk/kernels/expression.cuh>
 
 namespace
@@ -27,11 +28,11 @@ WPK_DEVICE void quantise(const float* x, const float* numbers, T* bytes, float* 
 
 } // namespace
 
-#define WPK_QUANTISE(NAME, TYPE, MOVED, GUARDED)                                                         \
+#define WPK_QUANTISE(NAME, TYPE, MOVED, GUARDED)                                                          \
     WPK_KERNEL(32) NAME(const float* x, const float* numbers, TYPE* bytes, float* back, int n, int count) \
-    {                                                                                                    \
-        quantise<TYPE, MOVED, GUARDED>(x, numbers, bytes, back, n, count);                               \
-    }                                                                                                    \
+    {                                                                                                     \
+        quantise<TYPE, MOVED, GUARDED>(x, numbers, bytes, back, n, count);                                \
+    }                                                                                                     \
     WPK_EXPORT(NAME)
 
 WPK_QUANTISE(to_uint8, uint8, false, false)

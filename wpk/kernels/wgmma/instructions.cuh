@@ -89,7 +89,7 @@ struct WgmmaInstruction;
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" P2 ", 0;\n"                                \
                          "wgmma.mma_async.sync.aligned.m64n" COLUMNS "%" P3 " {" WPK_REGISTERS_##COUNT   \
                 "}, %" P0 ", %" P1 ", p, 1, 1%" P4 ";\n}"                                                \
-                : WPK_ACCUMULATORS_##COUNT(WPK_OF_FLOAT)                                                               \
+                : WPK_ACCUMULATORS_##COUNT(WPK_OF_FLOAT)                                                 \
                 : "l"(a), "l"(b), "r"(accumulate), "C"(Kind::types), "C"(Kind::majors));                 \
         }                                                                                                \
         template <class Kind>                                                                            \
@@ -98,7 +98,7 @@ struct WgmmaInstruction;
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" P5 ", 0;\n"                                \
                          "wgmma.mma_async.sync.aligned.m64n" COLUMNS "%" P6 " {" WPK_REGISTERS_##COUNT   \
                 "}, {%" P0 ", %" P1 ", %" P2 ", %" P3 "}, %" P4 ", p, 1, 1%" P7 ";\n}"                   \
-                : WPK_ACCUMULATORS_##COUNT(WPK_OF_FLOAT)                                                               \
+                : WPK_ACCUMULATORS_##COUNT(WPK_OF_FLOAT)                                                 \
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "C"(Kind::types), \
                 "C"(Kind::majorOfB));                                                                    \
         }                                                                                                \

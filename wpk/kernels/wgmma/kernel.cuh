@@ -43,8 +43,8 @@ WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], u
 
 // acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it.
 template <class T, class Shape, class Range, class Loader, class Limits>
-WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared, const Range& range,
-    const Loader& loader, const Limits& limits)
+WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
+    const Range& range, const Loader& loader, const Limits& limits)
 {
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     const bool isProducer = threadIdx.x == Shape::consumers;

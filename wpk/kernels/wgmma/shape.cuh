@@ -44,8 +44,8 @@ template <class T, class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
 {
     using Groups = ScheduledWarpgroups<T, Schedule, Depth>;
-    using typename Groups::Sum;
     using Groups::blockN, Groups::kBoxDepth, Groups::kBoxRowBytes;
+    using typename Groups::Sum;
     static constexpr int blockM = Schedule::block_m, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
     static constexpr bool early = Schedule::early != 0; // programmatic dependent launch

@@ -206,8 +206,8 @@ struct WgmmaKind<Tf32, Major::k, Major::k> : WgmmaTypes<Tf32>
 template <class T, Major A, Major B, class Sum, int Count>
 WPK_DEVICE void wgmmaEmulated(Sum (&d)[Count], const uint32* registers, uint64 a, uint64 b, int accumulate)
 {
-    emulated::WgmmaOperands operands{reinterpret_cast<float*>(d), registers, a, b, 2 * Count, static_cast<uint32>(accumulate), A == Major::mn,
-        B == Major::mn, EmulatedMma<T>::type};
+    emulated::WgmmaOperands operands{reinterpret_cast<float*>(d), registers, a, b, 2 * Count,
+        static_cast<uint32>(accumulate), A == Major::mn, B == Major::mn, EmulatedMma<T>::type};
     wpk_emulator_collective(~0u, emulated::Collective::wgmma, &operands);
 }
 
