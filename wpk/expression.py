@@ -244,7 +244,7 @@ def substitute(expression: Expression, replace: Callable[[Expression], Expressio
         case Round(dtype, argument):
             return Round(dtype, substitute(argument, replace))
         case Quantised():
-            raise ValueError("units are made of quantised expressions as they are")
+            raise ValueError("units are made of quantised expressions; problems keep their parts")
         case In(dtype, argument):
             return In(dtype, substitute(argument, replace))
         case _:
@@ -307,6 +307,8 @@ def evaluate(expression: Expression, acc: Any, operands: Sequence[Any]) -> Any:
         case Round(dtype, argument):
             exact = np.asarray(evaluate(argument, acc, operands))
             return exact.astype(dtype.numpy).astype(exact.dtype)
+        case Quantised():
+            raise ValueError("units are made of quantised expressions; problems keep their parts")
         case In(DType.FP64, argument):
             return evaluate(argument, acc, [_floating(operand) for operand in operands])
         case In(dtype, argument):
