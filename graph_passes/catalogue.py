@@ -113,7 +113,7 @@ from wpk.graph_passes.recurrent.states import RecurrentStates
 
 
 def pass_groups(
-    precision: Precision, changed: Collection[str] = frozenset()
+    precision: Precision, changed: Collection[str] = frozenset(), *, clusters: bool = True
 ) -> list[list[GraphPass]]:
     """Return new instances of all passes: groups in order, each to be run to a fixpoint.
 
@@ -121,14 +121,15 @@ def pass_groups(
         precision: Written into the graph's types before operators are fused, so that the casts
             become part of them.
         changed: Keys of the sites that are decided otherwise than usually (`wpk.graph_passes.core.sites`).
+        clusters: Whether blocks share memory on the target, so that several share a row.
     """
-    groups = _groups(precision)
+    groups = _groups(precision, clusters=clusters)
     for each in chain.from_iterable(groups):
         each.changed = changed
     return groups
 
 
-def _groups(precision: Precision) -> list[list[GraphPass]]:
+def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
     return [
         simplifying_passes(precision.storage),
         [
@@ -142,7 +143,12 @@ def _groups(precision: Precision) -> list[list[GraphPass]]:
         [SetPrecision(precision)],
         [RecurrentOperators(), PlacedSelections()],
         [SpreadRows()],
-        [SplitBeforeViews(), HoistOverViews(), ViewsBeforeCasts(), FuseOperators()],
+        [
+            SplitBeforeViews(),
+            HoistOverViews(),
+            ViewsBeforeCasts(),
+            FuseOperators(clusters=clusters),
+        ],
         [ChannelsLast()],
         [TransposeParts()],
     ]

@@ -76,7 +76,7 @@ from wpk.search.loop import (
 )
 from wpk.search.models import StaticChoices, check_skips, find_pruning, search_model
 from wpk.search.store import RunRecord
-from wpk.targets import Target
+from wpk.targets import Target, has_clusters
 from wpk.trial_bench import GpuLease, Offers
 
 
@@ -371,7 +371,10 @@ class _Job:
     def forms(self) -> ModelForms:
         """Load the model, to run the passes on it and to partition it into operators."""
         build = self.build
-        source = Source(self.model, build.shapes, self.precision, build.skip_passes)
+        clusters = has_clusters(self.target.arch)
+        source = Source(
+            self.model, build.shapes, self.precision, build.skip_passes, clusters=clusters
+        )
         return ModelForms(source, self.progress, fallback=build.falls_back, driven=True)
 
     def lower(self, changed: Collection[str] = ()) -> LoweredModel:

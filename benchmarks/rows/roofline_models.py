@@ -106,6 +106,18 @@ def _attention(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("Reshape", f"{name}.joined", [y, whole]), shape)
 
 
+def _squeeze(sketch: Sketch, name: str, size: Shape) -> None:
+    """Squeeze and excitation; ``size`` is batch, channels, width and the hidden row."""
+    n, c, width, hidden = size
+    x = sketch.channels_last(name, (n, c, width, width))
+    mean = sketch.node("GlobalAveragePool", name, [x])
+    row = sketch.convolution(f"{name}.down", mean, (hidden, c, 1, 1))
+    row = sketch.node("Relu", f"{name}.relu", [row])
+    gates = sketch.convolution(f"{name}.up", row, (c, hidden, 1, 1))
+    gates = sketch.node("Sigmoid", f"{name}.gates", [gates])
+    sketch.pooled(name, sketch.node("Mul", f"{name}.scaled", [x, gates]), (n, c))
+
+
 def _mean(sketch: Sketch, name: str, size: Shape) -> None:
     """Of the last axis."""
     axis = sketch.constant(f"{name}.axis", np.asarray([1]))
@@ -261,6 +273,7 @@ def _regions(sketch: Sketch, name: str, size: Shape) -> None:
 
 _CONVOLUTIONS = (_convolution, ((1, 512, 7), (8, 256, 14), (16, 256, 56)))
 _PRODUCTS = (_product, ((128, 768, 768), (1024, 1024, 1024), (4096, 2048, 2048)))
+_FEW_ROWS = (_product, ((1, 48, 1152), (1, 1000, 1280), (1, 4096, 2048)))
 _ATTENTIONS = (_attention, ((1, 128, 12, 64), (8, 128, 12, 64), (8, 512, 12, 64)))
 _RECURRENCES = (_recurrent, ((1, 16, 128), (8, 16, 256), (32, 16, 512)))
 _MATRICES = ((128, 768), (4096, 1024), (32768, 1024))
@@ -289,6 +302,7 @@ STUDIES: Mapping[str, Study] = {
     "conv_wgmma": Study(Precision.FP16, *_CONVOLUTIONS, ("conv_halo", "conv_mma")),
     "gemm_mma": Study(Precision.FP16, *_PRODUCTS, ("gemm_simt", "gemm_wgmma")),
     "gemm_simt": Study(Precision.FP32, *_PRODUCTS, ("gemm_mma", "gemm_wgmma")),
+    "gemm_skinny": Study(Precision.FP16, *_FEW_ROWS, ("gemm_mma", "gemm_simt", "gemm_wgmma")),
     "gemm_wgmma": Study(Precision.FP16, *_PRODUCTS, ("gemm_mma",)),
     "depthwise": Study(
         Precision.FP16,
@@ -300,6 +314,9 @@ STUDIES: Mapping[str, Study] = {
     "roi_align": Study(Precision.FP16, _regions, ((16, 64, 56), (300, 256, 56), (1000, 256, 112))),
     "recurrence_mma": Study(Precision.FP16, *_RECURRENCES, ("recurrence_simt",)),
     "recurrence_simt": Study(Precision.FP32, *_RECURRENCES),
+    "squeeze": Study(
+        Precision.FP16, _squeeze, ((1, 96, 14, 24), (1, 480, 28, 120), (32, 240, 28, 60))
+    ),
     "reduction": Study(Precision.FP32, _mean, _MATRICES),
     "normalisation": Study(Precision.FP32, _softmax, _MATRICES),
     "elementwise": Study(Precision.FP32, _sum, _MATRICES),

@@ -23,7 +23,8 @@ from wpk.progress import silent
 NETWORKS = {
     "dense_concat": {"clamp-before-product", "fuse-operators", "channels-last"},
     "attention_with_mask": {"fuse-operators", "join-siblings", "part-products"},
-    "squeeze_excite": {"fuse-operators", "channels-last", "padded-rows"},
+    "squeeze_excite": {"fuse-operators", "channels-last"},
+    "channels_58": {"fuse-operators", "channels-last", "padded-rows"},
 }
 """Networks, with the passes that have a choice there."""
 

@@ -28,7 +28,7 @@ class GroupRun:
 
     def __init__(self, source: Source, progress: Progress, observe: Observer | None = None) -> None:
         """Make the passes of a form; ``observe`` is told of each that has rewritten."""
-        self.groups = pass_groups(source.precision, source.changed)
+        self.groups = pass_groups(source.precision, source.changed, clusters=source.clusters)
         self._names = {each.name for group in self.groups for each in group}
         self._skip, self._progress, self._observe = source.skip, progress, observe
 

@@ -17,6 +17,7 @@ from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
 from wpk.schedules.gather import GatherTemplate
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
+from wpk.schedules.gemm_skinny import GemmSkinnyTemplate
 from wpk.schedules.indexed_read import IndexedReadTemplate
 from wpk.schedules.indexed_write import IndexedWriteTemplate
 from wpk.schedules.latest_write import LatestWriteTemplate
@@ -30,6 +31,7 @@ from wpk.schedules.recurrence_simt import RecurrenceSimtTemplate
 from wpk.schedules.reduction import ReductionTemplate
 from wpk.schedules.resize import ResizeTemplate
 from wpk.schedules.roi_align import RoiAlignTemplate
+from wpk.schedules.squeeze import SqueezeTemplate
 from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
@@ -44,6 +46,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvHaloTemplate(),
     GemmMmaTemplate(),
     GemmSimtTemplate(),
+    GemmSkinnyTemplate(),
     GemmWgmmaTemplate(),
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),
@@ -67,6 +70,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     DeterminantTemplate(),
     BoxSelectionTemplate(),
     ArgReductionTemplate(),
+    SqueezeTemplate(),
     TopByRankTemplate(),
     TopBySortingTemplate(),
 )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from subjects.problems import convolution
 
+from support.problems.squeezes import squeeze
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
@@ -35,6 +36,7 @@ from wpk.problems import (
     RoiMode,
     RowPlacing,
     ScanKind,
+    Squeeze,
     Tensor,
     TopIndices,
     WriteKind,
@@ -90,6 +92,8 @@ _MMA = {
     "stages": 3,
 }
 
+_SKINNY = {"block_m": 8, "thread_n": 4, "threads_k": 8, "threads_n": 8, "depth": 1, "prefetch": 1}
+
 _PATCH = {
     "tile_p": 2,
     "tile_q": 8,
@@ -126,14 +130,14 @@ def _first_layer() -> Convolution:
     return convolution(3, 8, (14, 18), stride=2, n=N, precision=Precision.FP32, **_BIASED)
 
 
-def _matmul(constant: bool) -> Matmul:
+def _matmul(constant: bool, m: int = 40) -> Matmul:
     a, b, y = (
         Tensor(SINGLE, (rows * columns, 0, columns, 1))
-        for rows, columns in ((40, 48), (48, 24), (40, 24))
+        for rows, columns in ((m, 48), (48, 24), (m, 24))
     )
     b = replace(b, strides=(0, 0, 24, 1)) if constant else b
     batch = (Extent(2), 1)
-    return Matmul(Precision.FP32, batch, Extent(40), 24, 48, a, b, constant, y, _COLUMNS)
+    return Matmul(Precision.FP32, batch, Extent(m), 24, 48, a, b, constant, y, _COLUMNS)
 
 
 def _by_indices() -> list[Case]:
@@ -287,10 +291,10 @@ def _products() -> list[Case]:
         ),
         *(
             Case(
-                *(f"gemm_{cores}", _matmul(constant), tile | more),
-                *(((2, 1, 40, 48), b[constant], (1, 1, 1, 24)), (2, 1, 40, 24)),
+                *(f"gemm_{cores}", _matmul(constant, m), tile | more),
+                *(((2, 1, m, 48), b[constant], (1, 1, 1, 24)), (2, 1, m, 24)),
             )
-            for cores, tile in (("simt", _SIMT), ("mma", _MMA))
+            for cores, m, tile in (("simt", 40, _SIMT), ("mma", 40, _MMA), ("skinny", 5, _SKINNY))
             for constant in (True, False)
             for more in ({}, {"split": 2})
         ),
@@ -311,7 +315,35 @@ def _attention() -> list[Case]:
     ]
 
 
-CASES = (*_streaming(), *_by_indices(), *_meeting(), *_products(), *_attention())
+def _squeezes() -> list[Case]:
+    problem, schedule = squeeze(40, 30, 10, n=3), {"threads": 64, "staged": 1}
+    reads, output = problem.accesses()
+    shapes = tuple(
+        tuple(
+            size if stride else 1
+            for size, stride in zip(each.sizes, each.tensor.strides, strict=True)
+        )
+        for each in reads
+        if each is not None
+    )
+    return [
+        Case("squeeze", problem, schedule | more, shapes, output.sizes)
+        for more in (
+            {"blocks": 2, "by_pixels": 0},
+            {"blocks": 4, "by_pixels": 1},
+            {"blocks": 1, "by_pixels": 0},
+        )
+    ]
+
+
+CASES = (
+    *_streaming(),
+    *_by_indices(),
+    *_meeting(),
+    *_products(),
+    *_attention(),
+    *_squeezes(),
+)
 
 
 def _larger() -> list[Case]:
@@ -404,6 +436,8 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.x, problem.x, *tail]
         case Attention():
             return [problem.q, problem.k, problem.v, *problem.scores.operands]
+        case Squeeze():
+            return [each.tensor for each in problem.accesses()[0] if each is not None]
         case (
             Pooling()
             | Pad()
