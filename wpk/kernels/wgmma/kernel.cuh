@@ -18,7 +18,7 @@ namespace wpk
 // acc += A * B over the steps of `range`, by the form of wgmma that the operands need; `state` goes on. ConstantB: no
 // kernel writes B. All consumers call it; with ping-pong those of `group`, in their turn.
 template <class T, class Shape, bool ConstantB, class Range, class Limits>
-WPK_DEVICE void multiplySteps(float (&acc)[Shape::accumulators], unsigned char* shared,
+WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
     const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits,
     int group = 0)
 {
@@ -43,8 +43,8 @@ WPK_DEVICE void multiplySteps(float (&acc)[Shape::accumulators], unsigned char* 
 
 // acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it.
 template <class T, class Shape, class Range, class Loader, class Limits>
-WPK_DEVICE void multiplyOneTile(float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range,
-    const Loader& loader, const Limits& limits)
+WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
+    const Range& range, const Loader& loader, const Limits& limits)
 {
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     const bool isProducer = threadIdx.x == Shape::consumers;
@@ -79,7 +79,7 @@ template <class Problem, class Shape, class Range, class Loader, class Rows, cla
 WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const Loader& loader,
     const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits)
 {
-    float acc[Shape::accumulators] = {};
+    typename Shape::Sum acc[Shape::accumulators] = {};
     multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits);
     if constexpr (Shape::splitCluster > 1)
     {
@@ -88,7 +88,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     // @parts_summed
     else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
     {
-        float tiles[Shape::tilesM][Shape::tilesN][4];
+        typename Shape::Sum tiles[Shape::tilesM][Shape::tilesN][4];
         memcpy(tiles, acc, sizeof tiles);
         storeTiles<Problem, Shape>(tiles, shared, window);
     }
@@ -135,7 +135,7 @@ WPK_DEVICE void computePersistent(
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
-        float acc[Shape::accumulators] = {}; // @sums_zeroed
+        typename Shape::Sum acc[Shape::accumulators] = {}; // @sums_zeroed
         if constexpr (Shape::pingpong)
             pipeline.awaitTurn(group, turn);
         turn ^= 1;
