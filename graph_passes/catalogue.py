@@ -95,6 +95,7 @@ from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
 from wpk.graph_passes.products.part_products import PartProducts
+from wpk.graph_passes.products.patch_products import PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
@@ -234,4 +235,5 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ConstantChains(),
         RedundantMovement(),
         GemmBetweenReshapes(),
+        PatchProducts(),
     ]

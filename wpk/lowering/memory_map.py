@@ -40,8 +40,13 @@ class MemoryMap:
         if slot is None or slot.parent not in self.wholes:
             return self.alone(name, dtype, shape, leading)
         rest = self.wholes[slot.parent]
-        parent = self.home(slot.parent, dtype, (shape[0], *rest), leading)
-        part = parent.sliced(slot.axis, slot.start, shape[slot.axis])
+        first, *inner = slot.seen or shape
+        if first is None:
+            first = shape[0]
+        elif slot.seen:
+            leading = Extent(first)
+        parent = self.home(slot.parent, dtype, (first, *rest), leading)
+        part = parent.sliced(slot.axis, slot.start, [first, *inner][slot.axis]).reshaped(shape)
         self.alias(name, part, part.shape)
         return self.view(name)
 
