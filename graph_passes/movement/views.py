@@ -55,10 +55,17 @@ class Views:
 
     def blocks(self) -> list[list[Factor]]:
         """Maximal runs of factors that are neighbours in the source, in the target's order."""
+        return self._runs([[factor for group in self.groups for factor in group]])
+
+    def blocks_of_axes(self) -> list[list[Factor]]:
+        """The blocks, cut where one dimension of the target ends and the next begins."""
+        return self._runs(self.groups)
+
+    def _runs(self, parts: Sequence[Sequence[Factor]]) -> list[list[Factor]]:
         runs: list[list[Factor]] = []
-        for group in self.groups:
-            for factor in group:
-                if runs and _adjacent(runs[-1][-1], factor, self.source):
+        for part in parts:
+            for index, factor in enumerate(part):
+                if index and _adjacent(runs[-1][-1], factor, self.source):
                     runs[-1].append(factor)
                 else:
                     runs.append([factor])

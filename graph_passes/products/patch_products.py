@@ -143,7 +143,9 @@ def _from_rows(editor: GraphEditor, match: _Patches) -> gs.Tensor:
         bias = moved_constant(name, bias, lambda held: np.tile(held, patch))
     product = _product(part, _transposed(part, pixels, [0, 2, 1]), matrix, bias)
     apart = _reshaped(part, product, [batch, *match.grid, *match.window, filters])
-    places = [axis for pair in zip(range(axes), range(axes, 2 * axes), strict=True) for axis in pair]
+    places = [
+        axis for pair in zip(range(axes), range(axes, 2 * axes), strict=True) for axis in pair
+    ]
     image = _transposed(part, apart, [0, 1 + 2 * axes, *(1 + axis for axis in places)])
     return _reshaped(part, image, list(node.outputs[0].shape))
 
