@@ -71,6 +71,7 @@ from wpk.graph_passes.movement.free_rows import FreeRows
 from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
+from wpk.graph_passes.movement.joined_tables import JoinedTables
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
 from wpk.graph_passes.movement.placed_selections import PlacedSelections
@@ -95,7 +96,7 @@ from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
 from wpk.graph_passes.products.part_products import PartProducts
-from wpk.graph_passes.products.patch_products import PatchProducts
+from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
@@ -199,6 +200,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         FreeRows(),
         GridGather(),
         BatchPicks(),
+        JoinedTables(),
         RankedValues(),
         PooledPlaces(),
         ReversedSequences(),
@@ -240,6 +242,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ConstantForms(),
         ConstantChains(),
         RedundantMovement(),
-        GemmBetweenReshapes(),
         PatchProducts(),
+        OtherPatchProducts(),
+        GemmBetweenReshapes(),
     ]

@@ -108,12 +108,11 @@ def _transpose_last(views: Views) -> list[Step] | None:
 def _transpose_between(views: Views) -> list[Step]:
     """Reshape into blocks that move as a whole, permute them, reshape into the target.
 
-    As far as kernels have axes, blocks end where a dimension of the target does. Then the last Reshape only merges
-    axes, which strides can say wherever the target lies, inside a concatenation too.
+    As far as kernels have axes, blocks end where a dimension of the target does, inner ones first. There the last
+    Reshape only merges axes, which strides can say wherever the target lies, inside a concatenation too.
     """
-    blocks = views.blocks_of_axes()
-    if len(blocks) > MOST_AXES:
-        blocks = views.blocks()
+    cuts = (views.blocks(axis) for axis in range(len(views.groups)))
+    blocks = next((cut for cut in cuts if len(cut) <= MOST_AXES), views.blocks())
     order = sorted(range(len(blocks)), key=lambda index: _place(blocks[index]))
     shape = [_size(blocks[index]) for index in order]
     perm: list[Dim] = [order.index(index) for index in range(len(blocks))]

@@ -53,13 +53,15 @@ class Views:
     target: tuple[Dim, ...]
     groups: Groups
 
-    def blocks(self) -> list[list[Factor]]:
-        """Maximal runs of factors that are neighbours in the source, in the target's order."""
-        return self._runs([[factor for group in self.groups for factor in group]])
+    def blocks(self, cut_from: int | None = None) -> list[list[Factor]]:
+        """Maximal runs of factors that are neighbours in the source, in the target's order.
 
-    def blocks_of_axes(self) -> list[list[Factor]]:
-        """The blocks, cut where one dimension of the target ends and the next begins."""
-        return self._runs(self.groups)
+        Args:
+            cut_from: The dimension of the target from which on each one begins a run; by default none does.
+        """
+        merged = len(self.groups) if cut_from is None else cut_from
+        front = [factor for group in self.groups[:merged] for factor in group]
+        return self._runs([front, *self.groups[merged:]])
 
     def _runs(self, parts: Sequence[Sequence[Factor]]) -> list[list[Factor]]:
         runs: list[list[Factor]] = []
