@@ -62,7 +62,7 @@ from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
 from wpk.graph_passes.fusion.hoist import HoistOverViews
 from wpk.graph_passes.fusion.split import SplitBeforeViews
-from wpk.graph_passes.fusion.views_before_casts import CastsBeforeCopies, ViewsBeforeCasts
+from wpk.graph_passes.fusion.views_before_casts import ViewsBeforeCasts
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.batch_picks import BatchPicks
@@ -148,7 +148,6 @@ def _groups(precision: Precision) -> list[list[GraphPass]]:
             SplitBeforeViews(),
             HoistOverViews(),
             ViewsBeforeCasts(),
-            CastsBeforeCopies(),
             FuseOperators(),
         ],
         [ChannelsLast()],

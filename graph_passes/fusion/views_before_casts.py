@@ -15,70 +15,53 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.kinds import VIEWS, is_widening
-from wpk.graph_passes.core.query import dims, element_type, made_by, producer, why_shared
+from wpk.graph_passes.core.query import dims, element_type, is_op, made_by, producer, why_shared
 from wpk.graph_passes.movement.views import trace, viewed, views_before
 
 
 @dataclass(frozen=True)
-class _ViewedCast:
-    """A cast, and the view that reads it."""
+class _Swap:
+    """A cast and a view, one of which reads the other."""
 
-    cast: gs.Node
-    view: gs.Node
+    first: gs.Node
+    second: gs.Node
 
 
-class ViewsBeforeCasts(Rule[_ViewedCast]):
-    """Swap a cast of a graph's input with the view behind it."""
+class ViewsBeforeCasts(Rule[_Swap]):
+    """Swap a cast of a graph's input with the view behind it, or with the view before it that would be a copy."""
 
     name = "views-before-casts"
-    ops = VIEWS
+    ops = (*VIEWS, "Cast")
 
-    def match(self, graph: gs.Graph, node: gs.Node) -> _ViewedCast | Refusal | None:
-        """Match a view of a cast that nobody else reads."""
-        cast = made_by(node.inputs[0], "Cast")
-        if cast is None or not _is_given(cast.inputs[0]):
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Swap | Refusal | None:
+        """Match a cast and a view between which nobody else reads."""
+        first = made_by(node.inputs[0], *(VIEWS if is_op(node, "Cast") else ("Cast",)))
+        if first is None or not _is_given(first.inputs[0]):
             return None
-        if _is_copied(cast, [*views_before(cast.inputs[0]), node]):
+        cast, view = (node, first) if is_op(node, "Cast") else (first, node)
+        before = views_before(first.inputs[0])
+        if _is_copied(cast, [*before, view]) is not is_op(node, "Cast"):
             return None
-        return refusal(node, why_shared(graph, cast.outputs[0])) or _ViewedCast(cast, node)
+        return refusal(node, why_shared(graph, first.outputs[0])) or _Swap(first, node)
 
-    def rewrite(self, editor: GraphEditor, match: _ViewedCast) -> None:
-        """Write the view, and the cast behind it."""
-        cast, view = match.cast, match.view
-        source, output = cast.inputs[0], view.outputs[0]
-        inputs = [source, *view.inputs[1:]]
-        viewed = editor.add(view.op, inputs, like=output, attrs=dict(view.attrs))
-        viewed.dtype = element_type(source)
-        new = editor.add("Cast", [viewed], like=output, attrs=dict(cast.attrs))
-        editor.replace(output, new)
-
-
-class CastsBeforeCopies(Rule[_ViewedCast]):
-    """Swap a narrowing cast of a graph's input with the view before it that would be a copy."""
-
-    name = "casts-before-copies"
-    ops = ("Cast",)
-
-    def match(self, graph: gs.Graph, node: gs.Node) -> _ViewedCast | Refusal | None:
-        """Match a cast of a view that nobody else reads."""
-        view = made_by(node.inputs[0], *VIEWS)
-        if view is None or not _is_given(view.inputs[0]) or not _is_copied(node, [view]):
-            return None
-        return refusal(node, why_shared(graph, view.outputs[0])) or _ViewedCast(node, view)
-
-    def rewrite(self, editor: GraphEditor, match: _ViewedCast) -> None:
-        """Write the cast, and the view behind it."""
-        cast, view = match.cast, match.view
-        source, output = view.inputs[0], cast.outputs[0]
-        attrs = dict(cast.attrs)
-        made = editor.add("Cast", [source], like=output, shape=dims(source), attrs=attrs)
-        inputs = [made, *view.inputs[1:]]
-        editor.replace(output, editor.add(view.op, inputs, like=output, attrs=dict(view.attrs)))
+    def rewrite(self, editor: GraphEditor, match: _Swap) -> None:
+        """Write the second, and the first behind it."""
+        first, second = match.first, match.second
+        source, output = first.inputs[0], second.outputs[0]
+        made = editor.add(
+            second.op,
+            [source, *second.inputs[1:]],
+            like=output,
+            shape=dims(source) if is_op(second, "Cast") else output.shape,
+            attrs=dict(second.attrs),
+        )
+        made.dtype = element_type(output if is_op(second, "Cast") else source)
+        inputs = [made, *first.inputs[1:]]
+        editor.replace(output, editor.add(first.op, inputs, like=output, attrs=dict(first.attrs)))
 
 
-def _is_copied(cast: gs.Node, views: list[gs.Node]) -> bool:
-    """Whether the last of some views of what is given cannot be read in place, by a cast to a smaller type."""
-    chain = [*views_before(views[0].inputs[0]), *views]
+def _is_copied(cast: gs.Node, chain: list[gs.Node]) -> bool:
+    """Whether views of what is given cannot be read in place, by a cast that does not widen."""
     described = trace(chain[0].inputs[0], chain)
     return described is not None and not described.reads_strided() and not is_widening(cast)
 

@@ -4,7 +4,7 @@ import pytest
 
 from wpk.graph_passes import run_passes
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
-from wpk.graph_passes.fusion.views_before_casts import CastsBeforeCopies, ViewsBeforeCasts
+from wpk.graph_passes.fusion.views_before_casts import ViewsBeforeCasts
 
 
 def _text(body: str, output: str = "float[n, 3, 5, 5] y") -> str:
@@ -59,7 +59,7 @@ PATCHES = """<ir_version: 8, opset_import: ["" : 20]>
 
 
 def test_what_must_be_copied_is_copied_by_its_cast(prove):
-    proof = prove(PATCHES, CastsBeforeCopies())
+    proof = prove(PATCHES, ViewsBeforeCasts())
     assert proof.ops == ["Reshape", "Transpose", "Cast", "Reshape", "Relu"]
     assert ViewsBeforeCasts()(proof.graph).rewritten == 0
     run_passes(proof.graph, [FuseOperators()])
@@ -70,7 +70,7 @@ def test_what_others_read_is_copied_once(refusals):
     text = PATCHES.replace("y = Relu(d)", "y = Relu(d)  z = Relu(c)").replace(
         "[1, 4, 30] y", "[1, 4, 30] y, float[1, 4, 30] z"
     )
-    assert refusals(text, CastsBeforeCopies()) == ["'c' has 2 readers"]
+    assert refusals(text, ViewsBeforeCasts()) == ["'c' has 2 readers"]
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_what_others_read_is_copied_once(refusals):
     ],
 )  # fmt: skip
 def test_casts_stay_that_widen_or_read_in_place_or_have_a_maker(refusals, text):
-    assert refusals(text, CastsBeforeCopies()) == []
+    assert refusals(text, ViewsBeforeCasts()) == []
