@@ -53,6 +53,7 @@ from wpk.graph_passes.fold.constants_into_weights import (
     ConstantsIntoWeights,
     ScaleThroughBias,
 )
+from wpk.graph_passes.fold.depth_first import DepthFirst
 from wpk.graph_passes.fold.empty_tensors import EmptyTensors
 from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
@@ -174,6 +175,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ColumnParts(),
         WindowParts(),
         UnpoolParts(),
+        DepthFirst(),
         BlockMovement(),
         QuantisedProducts(),
         DynamicQuantisation(),

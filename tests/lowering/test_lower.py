@@ -369,6 +369,21 @@ def test_an_upsampled_image_is_written_into_the_concatenation(
 
 
 @pytest.mark.parametrize("batch", [1, 3])
+def test_a_pixel_shuffle_moves_whole_pixels(tmp_path: Path, compare: Compare, batch: int) -> None:
+    text = """agraph (float[N,8,3,5] x, float[32,8,3,3] w0, float[32] wb0, float[8,8,3,3] w1) => (float[N,8,6,10] y) {
+      a = Conv<pads=[1,1,1,1]>(x, w0, wb0)
+      b = DepthToSpace<blocksize=2, mode="CRD">(a)
+      y = Conv<pads=[1,1,1,1]>(b, w1)
+    }"""
+    model, source = lowered(tmp_path, text)
+    assert kinds(model) == ["Convolution", "Elementwise", "Convolution"]
+    move = model.program.operators[1].problem
+    assert isinstance(move, Elementwise)
+    assert [t.strides[-1] for t in (move.inputs[0], move.y)] == [1, 1]
+    compare(model, source, batch)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
 def test_embeddings_of_categories_are_one_gather(
     tmp_path: Path, compare: Compare, batch: int
 ) -> None:

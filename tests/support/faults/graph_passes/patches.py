@@ -13,6 +13,8 @@ _TABLES = f"""{_H} g (float[4, 2] x, float[5, 4] t, float[7, 4] u) => (float[4, 
     <int64 c0 = {{0}}, int64 c1 = {{1}}> {{
     s = Sign(x)  k = Cast<to = 7>(s)  i = Gather<axis = 1>(k, c0)  j = Gather<axis = 1>(k, c1)
     p = Gather(t, i)  q = Gather(u, j)  r = Concat<axis = 1>(p, q)  y = Sigmoid(r) }}"""
+_SHUFFLED = f"""{_H} g (float[2, 4, 4, 4] x, float[12, 4, 1, 1] w, float[12] b) => (float[2, 3, 8, 8] y) {{
+    c = Conv(x, w, b)  d = DepthToSpace<blocksize = 2, mode = "CRD">(c)  y = Sigmoid(d) }}"""
 
 FAULTS = (
     BrokenPass(
@@ -59,5 +61,14 @@ FAULTS = (
         'numbers("rows", rows_of_each - 1)',
         _TABLES,
         "t u",
+    ),
+    BrokenPass(
+        "filters are turned the other way round",
+        "depth-first",
+        "fold.depth_first",
+        "reshape(-1, block).T",
+        "reshape(block, -1).T",
+        _SHUFFLED,
+        "w b",
     ),
 )
