@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
+from wpk.assembly.ports import input_ports
 from wpk.dtypes import Precision
 from wpk.errors import UnsupportedError
 from wpk.lowering.lowered_model import LoweredModel
@@ -409,6 +410,7 @@ def test_embeddings_of_categories_are_one_gather(
     }"""
     model, source = lowered(tmp_path, text.replace("[N,", "[1,") if batch == 1 else text)
     assert kinds(model).count("Gather") == 1
+    assert [port.draw_below for port in input_ports(model.program)] == [5, 0]  # the smallest table
     assert kinds(model).count("Elementwise") == (
         1 if batch == 1 else 2
     )  # rows of several are copied
