@@ -125,14 +125,14 @@ def _row(concat: gs.Node, piece: gs.Tensor) -> _Row | None:
     ids, shape = pick.inputs[0], dims(pick.inputs[0])
     if shape is None or not isinstance(shape[-1], int) or dims(pick.inputs[1]) != []:
         return None
-    (column,) = integers(pick.inputs[1]) or [None]
+    columns = integers(pick.inputs[1])
     rank, axis = len(piece.shape), int(concat.attrs["axis"]) % len(piece.shape)
     axes = None if view is None else integers(view.inputs[1])
     fits = axis == rank - 1 if view is None else axes in ([rank - 2], [-2]) and axis == rank - 2
     last = int(pick.attrs.get("axis", 0)) % len(shape) == len(shape) - 1
-    if not fits or not last or column is None or len(shape) < 2:
+    if not fits or not last or not columns or len(shape) < 2:
         return None
-    return _Row(table, ids, column % shape[-1], view is not None, (*made, index))
+    return _Row(table, ids, columns[0] % shape[-1], view is not None, (*made, index))
 
 
 def _why_not_joined(ids: gs.Tensor, tables: Sequence[gs.Constant]) -> str | None:
