@@ -93,16 +93,21 @@ def _merged_axes(before: Dims | None, behind: Dims | None) -> list[list[int]] | 
     merged: list[list[int]] = []
     axis = 0
     for size in behind:
-        taken = [axis] if axis < len(before) else []
-        while taken and before[taken[0] : taken[-1] + 1] != [size]:
-            sizes = before[taken[0] : taken[-1] + 1]
-            if not all(isinstance(each, int) for each in (size, *sizes)):
-                return None
-            if prod(sizes) == size:
-                break
-            taken = [*taken, taken[-1] + 1] if taken[-1] + 1 < len(before) else []
-        if not taken:
+        taken: list[int] = []
+        if size is None:
+            return None
+        while axis < len(before) and not (taken and _size_of(before, taken) == size):
+            taken.append(axis)
+            axis += 1
+        if not taken or _size_of(before, taken) != size:
             return None
         merged.append(taken)
-        axis = taken[-1] + 1
     return merged if axis == len(before) else None
+
+
+def _size_of(shape: Dims, axes: list[int]) -> int | str | None:
+    """Elements along some axes together; None where that is not known."""
+    if len(axes) == 1:
+        return shape[axes[0]]
+    sizes = [size for size in (shape[axis] for axis in axes) if isinstance(size, int)]
+    return prod(sizes) if len(sizes) == len(axes) else None

@@ -66,14 +66,14 @@ class _PatchRule(Rule[_Patches]):
             return None
         reason = why_not_linear(node) or _why_no_patches(node)
         image = dims(node.outputs[0] if node.op == "ConvTranspose" else node.inputs[0]) or []
-        if reason is None and not all(
-            isinstance(size, int) and size % step == 0
-            for size, step in zip(image[2:], window, strict=True)
-        ):
-            reason = f"an image of {image[2:]} is no whole number of patches of {[*window]}"
+        sizes = [size for size in image[2:] if isinstance(size, int)]
+        if reason is None and len(sizes) != len(window):
+            reason = f"the size of its image, {image[2:]}, is not known"
+        if reason is None and any(n % k for n, k in zip(sizes, window, strict=True)):
+            reason = f"an image of {sizes} is no whole number of patches of {[*window]}"
         if reason is not None:
             return refusal(node, reason)
-        return _Patches(node, window, tuple(n // k for n, k in zip(image[2:], window, strict=True)))
+        return _Patches(node, window, tuple(n // k for n, k in zip(sizes, window, strict=True)))
 
     def rewrite(self, editor: GraphEditor, match: _Patches) -> None:
         """Write the product."""
@@ -102,7 +102,7 @@ def _is_usual(node: gs.Node, weight: list[int]) -> bool:
     """Whether a product is expected to be faster."""
     if node.op == "ConvTranspose":
         return weight[0] >= LONG
-    single = 1 in (node.inputs[0].shape[0], weight[1])
+    single = 1 in ((dims(node.inputs[0]) or [None])[0], weight[1])
     return single and weight[1] < VECTOR and prod(weight[1:]) >= LONG
 
 

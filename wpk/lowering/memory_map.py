@@ -40,13 +40,12 @@ class MemoryMap:
         if slot is None or slot.parent not in self.wholes:
             return self.alone(name, dtype, shape, leading)
         rest = self.wholes[slot.parent]
-        first, *inner = slot.seen or shape
-        if first is None:
-            first = shape[0]
-        elif slot.seen:
-            leading = Extent(first)
-        parent = self.home(slot.parent, dtype, (first, *rest), leading)
-        part = parent.sliced(slot.axis, slot.start, [first, *inner][slot.axis]).reshaped(shape)
+        seen = shape
+        if slot.seen:
+            seen = tuple(size or shape[0] for size in slot.seen)
+            leading = leading if slot.seen[0] is None else Extent(seen[0])
+        parent = self.home(slot.parent, dtype, (seen[0], *rest), leading)
+        part = parent.sliced(slot.axis, slot.start, seen[slot.axis]).reshaped(shape)
         self.alias(name, part, part.shape)
         return self.view(name)
 

@@ -75,21 +75,19 @@ def _written(tensor: gs.Tensor, whole: gs.Tensor, axis: int) -> tuple[gs.Tensor,
     while (view := made_by(written, *_VIEWS)) is not None:
         written = view.inputs[0]
     seen, own = dims(tensor) or [], dims(written) or []
-    known = all(isinstance(size, int) for size in (*seen[1:], *own[1:]))
-    if written is tensor or not own or not known:
+    inner, rest = ([size for size in shape[1:] if isinstance(size, int)] for shape in (seen, own))
+    if written is tensor or len(inner) != len(seen) - 1 or len(rest) != len(own) - 1:
         return tensor, ()
-    inner = [size for size in seen[1:] if isinstance(size, int)]
-    if seen[0] == own[0]:
-        lead: int | None = None
-        shape, wanted = (1, *inner), [1, *own[1:]]
-    elif isinstance(seen[0], int) and isinstance(own[0], int):
-        lead, wanted = seen[0], own
-        shape = (lead, *inner)
-    else:
-        return tensor, ()
+    first, wanted = seen[0], own[0]
+    if not isinstance(first, int) or not isinstance(wanted, int):
+        if first is None or first != wanted:
+            return tensor, ()
+        first = wanted = 1
+    shape = (first, *inner)
     row = (*shape[:axis], int(whole.shape[axis]), *shape[axis + 1 :])
-    if reshaped_strides(shape, contiguous_strides(row), [int(size) for size in wanted]) is None:
+    if reshaped_strides(shape, contiguous_strides(row), [wanted, *rest]) is None:
         return tensor, ()
+    lead = first if seen[0] == first else None
     return written, (lead, *inner)
 
 
