@@ -93,7 +93,7 @@ SUMMED = Epilogue(apply("Add", Acc(), Operand(0)), ())
             {"batch": (Extent(1, "n"), 1), "m": Extent(2, "n", 2)},
             r"'n' decides more than what kernels are passed",
         ),
-        ("attention", {"scores": SUMMED}, r"problem.epilogue: reads operand 0"),
+        ("attention", {"scores": SUMMED}, r"problem.scores: reads operand 0"),
         ("attention", {"keys": 0}, r"problem.keys: 0"),
         ("pooling", {"epilogue": SUMMED}, r"problem.epilogue: reads operand 0"),
         ("pooling", {"pad": (0, MAX_SIZE - 2)}, r"problem.pad: 2147483645 is not within"),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, plant
-from support.problems.attentions import attention
+from support.problems.attentions import HARD_SWISH, attention
 
 from wpk.build import load_nvrtc
 from wpk.dtypes import ASKED, DType, Precision
@@ -53,6 +53,11 @@ def check(
         (tensor,) = problem.scores.operands
         memory.append(execution.memory(tensor, np.broadcast_to(masks, shape)))
         wide.append(np.broadcast_to(masks, shape).astype(np.float64))
+    for tensor in problem.ending.operands:
+        whole = (*batch, problem.queries, problem.width)
+        values = rng.standard_normal(whole).astype(tensor.dtype.numpy)
+        memory.append(execution.memory(tensor, values))
+        wide.append(values.astype(np.float64))
     dims = {problem.leading.free: batch[0]} if problem.leading.free else {}
     y = execution.run(
         template, problem, schedule, memory, (*batch, problem.queries, problem.width), dims
@@ -149,6 +154,44 @@ def test_heads_may_share_keys_and_values(template: Any, schedule: Any, fast_exec
     )
     with pytest.raises(AssertionError, match="times what rounding explains"):
         check(fast_execution, plant(template, fault), GROUPED, schedule, masks=masks)
+
+
+BEHIND = attention(
+    *(21, 37, 16),
+    batch=(2, 3),
+    width=44,
+    mask=(0, 0, 37, 1),
+    scale=0.5,
+    ending=HARD_SWISH,
+    added=DType.FP16,
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "schedule"), [(MMA, SCHEDULE), (SIMT, AttentionSimtSchedule(warps=3))]
+)
+def test_computes_what_follows_the_result(
+    template: Any, schedule: Any, fast_execution: Any
+) -> None:
+    masks = np.random.default_rng(1).standard_normal((21, 37)).astype(np.float32)
+    check(fast_execution, template, BEHIND, schedule, masks=masks)
+    place = "valid, firstQuery, head, row, column"
+    fault = Fault(
+        "what lies behind the result is that of another head",
+        change("epilogue_place", place, place.replace("head", "0 * head")),
+    )
+    with pytest.raises(AssertionError, match="times what rounding explains"):
+        check(fast_execution, plant(template, fault), BEHIND, schedule, masks=masks)
+
+
+def test_the_reference_of_an_epilogue_is_the_epilogue_of_the_reference() -> None:
+    rng = np.random.default_rng(3)
+    q, k, v, x = (rng.standard_normal((2, 3, 5, 16)) for _ in range(4))
+    problem = attention(5, 5, 16, ending=HARD_SWISH, added=DType.FP32)
+    bare, _ = attend(replace(problem, epilogue=None), q, k, v, [])
+    found, allowed = attend(problem, q, k, v, [x])
+    np.testing.assert_allclose(found, bare * np.clip(bare / 6 + 0.5, 0, 1) + x, rtol=1e-12)
+    assert allowed.max() < 0.05 * np.abs(found).max()
 
 
 def test_the_reference_of_shared_heads_is_that_of_repeated_ones() -> None:

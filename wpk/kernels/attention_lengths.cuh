@@ -6,9 +6,23 @@
 #pragma once
 
 #include <wpk/kernels/index.cuh>
+#include <wpk/kernels/tensor.cuh>
 
 namespace wpk
 {
+
+// Queries, keys, values, the operands of the scores and those of the epilogue.
+template <class Problem>
+using AttentionInputs = Inputs<3 + Problem::Operands::count + Problem::EpilogueOperands::count>;
+
+// What happens to V neighbours of a row of the result, `valid` of which exist, before they are stored.
+template <class Problem, int V>
+WPK_DEVICE void finishAttention(
+    float (&values)[V], const void* const* inputs, int valid, int firstQuery, int head, int row, int column)
+{
+    applyToRow<typename Problem::Epilogue, typename Problem::EpilogueOperands, V>(
+        values, inputs + 3 + Problem::Operands::count, valid, firstQuery, head, row, column); // @epilogue_place
+}
 
 // A block of rows of queries of one head.
 struct AttentionPlace

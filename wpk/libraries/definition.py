@@ -71,12 +71,13 @@ def reduce(values: Array, problem: Reduction) -> Array:
 def attend(problem: Attention, operands: Sequence[Array]) -> Array:
     """Return the values weighted by the softmax of the scores, over the output's domain."""
     q, k, v, *others = operands
+    masks = len(problem.scores.operands)
     k, v = (for_each_head(problem, each) for each in (k, v))
-    p = softmax(scores(problem, q, k, others))
+    p = softmax(scores(problem, q, k, others[:masks]))
     if problem.empty_rows_are_zero:
         p = np.where(np.isnan(p), 0.0, p)
     shape = (problem.batch[0].value, problem.batch[1], problem.queries, problem.width)
-    return np.broadcast_to(p @ v, shape)
+    return finish(problem.ending, np.broadcast_to(p @ v, shape), others[masks:])
 
 
 def for_each_head(problem: Attention, keys: Array) -> Array:

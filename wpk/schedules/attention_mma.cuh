@@ -4,8 +4,9 @@
 // `warps_n` x `block_n`: a warp multiplies its 16 rows with its block_n keys, then the exponentials of its scores with
 // their values (tile_attention.cuh). The warps that share rows meet in shared memory at the end.
 //
-// Problem: Multiply (Half, Bfloat16, Tf32 or SplitFp32), Element, as it lies; Q, K, V, Operands and Y over (matrix,
-// head, row, column), Scores an expression over the product and Operands; heads, and how many of them share a head of K
+// Problem: Multiply (Half, Bfloat16, Tf32 or SplitFp32), Element, as it lies; Q, K, V, Operands, EpilogueOperands and Y
+// over (matrix, head, row, column), Scores an expression over the product and Operands, Epilogue one over the result
+// and EpilogueOperands; heads, and how many of them share a head of K
 // and V (sharing), depth, width, yPadding, emptyRowsAreZero; q_row, k_row, v_row, elements between rows, and q_copy,
 // k_copy, v_copy, bytes that rows are aligned to and copied by; and queries, keys and wide, where the launch passes
 // none.
@@ -87,7 +88,8 @@ private:
 // Writes a block's rows and their padding.
 template <class Problem, class Shape, class Lengths>
 WPK_DEVICE void storeAttention(
-    const AttentionStaging<Shape>& staging, void* y, const Lengths& lengths, int matrix, int head, int firstRow)
+    const AttentionStaging<Shape>& staging, const void* const* inputs, void* y, const Lengths& lengths, int matrix,
+    int head, int firstRow)
 {
     using Y = typename Problem::Y;
     constexpr int V = 4, kRoom = Problem::width + Problem::yPadding, kVectors = ceilDivide(kRoom, V);
@@ -98,14 +100,18 @@ WPK_DEVICE void storeAttention(
             break;
         float values[V] = {};
         if (column < Problem::width)
+        {
             staging.template get<V, Problem::emptyRowsAreZero>(row, column, values);
+            finishAttention<Problem>(values, inputs, minOf(V, Problem::width - column), lengths.firstQuery(matrix),
+                head, firstRow + row, column);
+        }
         storeRowOf<Y, V>(y, Y::offset(lengths.firstQuery(matrix), head, firstRow + row, column),
             Problem::width - column, minOf(V, kRoom - column), values);
     }
 }
 
 template <class Problem, class Schedule, class Lengths>
-WPK_DEVICE void attentionOfBlock(const Inputs<3 + Problem::Operands::count>& inputs, const Lengths& lengths, void* y)
+WPK_DEVICE void attentionOfBlock(const AttentionInputs<Problem>& inputs, const Lengths& lengths, void* y)
 {
     using Shape = AttentionShape<Problem, Schedule>;
     WPK_SHARED(unsigned char, shared);
@@ -141,17 +147,17 @@ WPK_DEVICE void attentionOfBlock(const Inputs<3 + Problem::Operands::count>& inp
     const AttentionStaging<Shape> staging{reinterpret_cast<float*>(shared)};
     staging.put(warp);
     __syncthreads(); // @parts_there
-    storeAttention<Problem>(staging, y, lengths, matrix, head, firstRow);
+    storeAttention<Problem>(staging, inputs.at, y, lengths, matrix, head, firstRow);
 }
 
 template <class Problem, class Schedule>
-WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
+WPK_DEVICE void attentionMma(AttentionInputs<Problem> inputs, int n, void* y)
 {
     attentionOfBlock<Problem, Schedule>(inputs, FixedLengths<Problem>{}, y);
 }
 
 template <class Problem, class Schedule>
-WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n, int queries, int keys, void* y)
+WPK_DEVICE void attentionMma(AttentionInputs<Problem> inputs, int n, int queries, int keys, void* y)
 {
     attentionOfBlock<Problem, Schedule>(inputs, FreeLengths<Problem>(queries, keys), y);
 }

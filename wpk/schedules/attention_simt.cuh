@@ -4,8 +4,8 @@
 // add the values of all 32 keys, each lane columns of its own. Exponentials are relative to the largest score so far
 // (tile_attention.cuh says more).
 //
-// Problem: Q, K, V, Operands and Y over (matrix, head, row, column), Scores an expression over the product and
-// Operands; heads, and how many of them share a head of K and V (sharing), depth, width, yPadding; and queries, keys
+// Problem: Q, K, V, Operands, EpilogueOperands and Y over (matrix, head, row, column), Scores an expression over the
+// product and Operands, Epilogue one over the result and EpilogueOperands; heads, and how many of them share a head of K and V (sharing), depth, width, yPadding; and queries, keys
 // and wide, where the launch passes none.
 #pragma once
 
@@ -95,7 +95,9 @@ struct AttentionRow
             if (column >= Problem::width + Problem::yPadding)
                 continue;
             const bool empty = Problem::emptyRowsAreZero && !(total > 0.0f);
-            const float value[1] = {empty ? 0.0f : weighted[i] * scale};
+            float value[1] = {empty ? 0.0f : weighted[i] * scale};
+            if (column < Problem::width)
+                finishAttention<Problem>(value, inputs, 1, lengths.firstQuery(matrix), head, row, column);
             storeRowOf<typename Problem::Y, 1>(y, Problem::Y::offset(lengths.firstQuery(matrix), head, row, column),
                 Problem::width - column, 1, value);
         }
@@ -106,7 +108,7 @@ struct AttentionRow
 
 template <class Problem, class Schedule, class Lengths>
 WPK_DEVICE void attentionOfWarps(
-    const Inputs<3 + Problem::Operands::count>& inputs, int n, const Lengths& lengths, void* y)
+    const AttentionInputs<Problem>& inputs, int n, const Lengths& lengths, void* y)
 {
     __shared__ float queries[Schedule::warps][Problem::depth];
     startIfEarly<Schedule>(); // @previous_awaited
@@ -130,13 +132,13 @@ WPK_DEVICE void attentionOfWarps(
 }
 
 template <class Problem, class Schedule>
-WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
+WPK_DEVICE void attentionSimt(AttentionInputs<Problem> inputs, int n, void* y)
 {
     attentionOfWarps<Problem, Schedule>(inputs, n, FixedLengths<Problem>{}, y);
 }
 
 template <class Problem, class Schedule>
-WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n, int queries, int keys, void* y)
+WPK_DEVICE void attentionSimt(AttentionInputs<Problem> inputs, int n, int queries, int keys, void* y)
 {
     attentionOfWarps<Problem, Schedule>(inputs, n, FreeLengths<Problem>(queries, keys), y);
 }

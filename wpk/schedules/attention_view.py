@@ -30,11 +30,12 @@ def why_not_attention(problem: Attention) -> str | None:
         ((problem.v,), problem.keys, problem.width),
         ((problem.y,), problem.queries, problem.width),
         (operands, problem.queries, problem.keys),
+        (problem.ending.operands, problem.queries, problem.width),
     ):
         reason = why_unaddressable(tensors, (1, heads, rows, columns))
         if reason is not None:
             return reason
-    return why_operand_missing(problem, "scores") or why_unpaddable(problem.y, (_COLUMN,))
+    return why_operand_missing(problem) or why_unpaddable(problem.y, (_COLUMN,))
 
 
 def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
@@ -57,6 +58,8 @@ def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
         "Y": Type(cpp_tensor(y, _ORDER)),
         "Operands": Type(cpp_tensors(operands, _ORDER)),
         "Scores": Type(cpp_type(problem.scores.expression)),
+        "EpilogueOperands": Type(cpp_tensors(problem.ending.operands, _ORDER)),
+        "Epilogue": Type(cpp_type(problem.ending.expression)),
         "emptyRowsAreZero": problem.empty_rows_are_zero,
         "heads": problem.batch[1],
         "sharing": problem.sharing or 1,

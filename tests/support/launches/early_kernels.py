@@ -403,7 +403,7 @@ def _tensors(case: Case) -> list[Any]:
         case Convolution():
             return [problem.x, problem.x, *tail]
         case Attention():
-            return [problem.q, problem.k, problem.v, *problem.scores.operands]
+            return [problem.q, problem.k, problem.v, *problem.scores.operands, *tail]
         case (
             Pooling()
             | Pad()

@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
 from wpk.extent import Extent
-from wpk.lowering.anchors.base import LoweredProblem, only_view
+from wpk.lowering.anchors.base import LoweredProblem, epilogue_of, only_view
 from wpk.lowering.batch_axes import batched
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
 from wpk.lowering.context import Context
@@ -73,20 +73,25 @@ class AttentionBody:
         q, across = (only_view(each, "an operand of the scores") for each in first.inputs[:2])
         rank = len(across.shape)
         k = across.transposed((*range(rank - 2), rank - 1, rank - 2))
-        if last.inputs[0] != self.weights or _bare(self.result.expression) != Acc():
-            raise RefusedError("weights or a result of attention that something else works on")
+        if last.inputs[0] != self.weights:
+            raise RefusedError("weights of attention that something else works on")
         v = only_view(last.inputs[1], "the values of attention")
+        others = (*self.scores.operands, *self.result.operands)
         sharing = _sharing(k, v, y)
         if sharing == 1:
-            views = (q, k, v, y, *self.scores.operands)
+            views = (q, k, v, y, *others)
             q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading)
         else:
             k, v = (_heads(view, (*y.shape[:-3], 1), y.leading) for view in (k, v))
-            q, y, *operands = (
-                _heads(view, y.shape[:-2], y.leading) for view in (q, y, *self.scores.operands)
-            )
+            q, y, *operands = (_heads(view, y.shape[:-2], y.leading) for view in (q, y, *others))
         lengths = q.shape[2], k.shape[2]
         free = any(map(is_free, lengths))
+        if free and self.result.operands:
+            raise RefusedError("tensors behind attention whose rows are free")
+        masks, of_result = (
+            operands[: len(self.scores.operands)],
+            operands[len(self.scores.operands) :],
+        )
         problem = Attention(
             precision=self.context.compute_precision(v.dtype),
             batch=(y.leading, y.shape[1]),
@@ -97,14 +102,15 @@ class AttentionBody:
             q=q.tensor(),
             k=k.tensor(),
             v=v.tensor(),
-            scores=Epilogue(
-                self.scores.expression, tuple(operand.tensor() for operand in operands)
-            ),
+            scores=Epilogue(self.scores.expression, tuple(mask.tensor() for mask in masks)),
             empty_rows_are_zero=self.empty_rows_are_zero,
             y=y.tensor(),
             free_queries=extent_of(lengths[0]) if free else None,
             free_keys=extent_of(lengths[1]) if free else None,
             sharing=sharing if sharing > 1 else None,
+            epilogue=None
+            if _bare(self.result.expression) == Acc()
+            else epilogue_of(self.result, y, of_result),
         )
         return LoweredProblem(problem, (q, k, v, *operands))
 
@@ -153,7 +159,7 @@ def _is_guarded(weights: Computation) -> bool:
 
 
 def _bare(expression: Expression) -> Expression:
-    """Remove roundings: kernels round weights to what they multiply, and results to their type."""
+    """Remove roundings: kernels round weights to what they multiply, and bare results to their type."""
     match expression:
         case Round(dtype, argument) if dtype.is_float:
             return _bare(argument)
