@@ -87,9 +87,8 @@ private:
 
 // Writes a block's rows and their padding.
 template <class Problem, class Shape, class Lengths>
-WPK_DEVICE void storeAttention(
-    const AttentionStaging<Shape>& staging, const void* const* inputs, void* y, const Lengths& lengths, int matrix,
-    int head, int firstRow)
+WPK_DEVICE void storeAttention(const AttentionStaging<Shape>& staging, const void* const* inputs, void* y,
+    const Lengths& lengths, int matrix, int head, int firstRow)
 {
     using Y = typename Problem::Y;
     constexpr int V = 4, kRoom = Problem::width + Problem::yPadding, kVectors = ceilDivide(kRoom, V);

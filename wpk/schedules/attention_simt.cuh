@@ -5,8 +5,8 @@
 // (tile_attention.cuh says more).
 //
 // Problem: Q, K, V, Operands, EpilogueOperands and Y over (matrix, head, row, column), Scores an expression over the
-// product and Operands, Epilogue one over the result and EpilogueOperands; heads, and how many of them share a head of K and V (sharing), depth, width, yPadding; and queries, keys
-// and wide, where the launch passes none.
+// product and Operands, Epilogue one over the result and EpilogueOperands; heads, and how many of them share a head of
+// K and V (sharing), depth, width, yPadding; and queries, keys and wide, where the launch passes none.
 #pragma once
 
 #include <wpk/kernels/attention_lengths.cuh>
@@ -107,8 +107,7 @@ struct AttentionRow
 } // namespace detail
 
 template <class Problem, class Schedule, class Lengths>
-WPK_DEVICE void attentionOfWarps(
-    const AttentionInputs<Problem>& inputs, int n, const Lengths& lengths, void* y)
+WPK_DEVICE void attentionOfWarps(const AttentionInputs<Problem>& inputs, int n, const Lengths& lengths, void* y)
 {
     __shared__ float queries[Schedule::warps][Problem::depth];
     startIfEarly<Schedule>(); // @previous_awaited
