@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
 from wpk.expression import evaluate
-from wpk.libraries.definition import finish, for_each_head, softmax
+from wpk.libraries.definition import finish, for_each_head, in_place, in_windows, softmax
 from wpk.problems import Attention
 
 Array = NDArray[Any]
@@ -36,6 +36,7 @@ def attend(
         operands: Of the scores, then of the epilogue; 1 where broadcast.
     """
     k, v = (for_each_head(problem, each) for each in (k, v))
+    q, k, v = (in_windows(problem, each) for each in (q, k, v))
     masks = operands[: len(problem.scores.operands)]
     narrow = problem.precision.storage.bytes == 2
     u = 0.0 if narrow else problem.precision.multiply_roundoff
@@ -61,7 +62,8 @@ def attend(
     of_p = p * (relative + rounded) + (2.0**-25 if narrow else 2.0**-149)
     products = 4 * (u + U * np.sqrt(problem.keys)) + cut * problem.keys
     tolerance = of_p @ np.abs(v) + products * (p @ np.abs(v))
-    reference, tolerance = _finished(problem, p @ v, tolerance, operands[len(masks) :])
+    exact, tolerance = (in_place(problem, each) for each in (p @ v, tolerance))
+    reference, tolerance = _finished(problem, exact, tolerance, operands[len(masks) :])
     rounding = problem.y.dtype.unit_roundoff * np.abs(reference) + 2.0**-25
     return reference, np.nan_to_num(tolerance + rounding, nan=1.0)
 

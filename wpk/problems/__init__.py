@@ -31,3 +31,4 @@ from wpk.problems.recurrence import Cell, Recurrence
 from wpk.problems.reduction import ReduceKind, Reduction
 from wpk.problems.roi_align import MOST_SAMPLES, RoiAlign, RoiMode
 from wpk.problems.top_indices import TopIndices
+from wpk.problems.windows import Windows, windows_of

@@ -27,6 +27,7 @@ from wpk.problems.phrases import sentence, times_words
 from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic
 from wpk.problems.resized_layout import resized
 from wpk.problems.signs import TIMES
+from wpk.problems.windows import Windows
 
 _ODD_QUERIES = (65, 129)
 """For blocks of 64 queries and of 128: a whole one and a ragged one."""
@@ -48,6 +49,10 @@ class Attention(Problem):
     Where ``sharing`` is given, so many heads that follow each other read one head of keys and values:
     head h of k and v is ``h // sharing``, and their second extent is ``b1 // sharing``.
 
+    Where ``windows`` is given, each matrix has the tokens of a window of an image. The matrices of q, k, v, y and the
+    epilogue's operands then follow each other row by row in memory, as images and their places do: row ``i`` of
+    matrix ``b0`` lies where that of place ``windows.places()[...]`` of its image does.
+
     Where ``free_queries`` and ``free_keys`` are given, they decide the rows of a matrix at run time, and
     ``queries`` and ``keys`` are their values. The matrices of a batch then follow each other row by row,
     so that the strides along ``b0`` are those between rows times ``queries`` (q, y) or ``keys`` (k, v,
@@ -60,6 +65,7 @@ class Attention(Problem):
         sharing: Heads that read the same keys and values, at least two; None where each has its own.
         epilogue: What happens to the sums before they are stored; None where nothing does. Where lengths
             are free, it has no operands.
+        windows: What place of an image each row of a matrix has; None where rows lie as they are counted.
     """
 
     precision: Precision
@@ -78,6 +84,7 @@ class Attention(Problem):
     free_keys: Extent | None = field(default=None, metadata=MAY_LACK)
     sharing: int | None = field(default=None, metadata=MAY_LACK)
     epilogue: Epilogue | None = field(default=None, metadata=MAY_LACK)
+    windows: Windows | None = field(default=None, metadata=MAY_LACK)
 
     @property
     def leading(self) -> Extent:
@@ -141,7 +148,8 @@ class Attention(Problem):
         of = f"softmax of {formula(self.scores.expression)}" if masked else ""
         shared = "" if self.sharing is None else f"keys and values of {self.heads_of_keys} heads"
         attention = f"attention {times_words(*self.batch)}{sizes}"
-        return sentence(attention, shared, of, epilogue_words(self.ending))
+        windows = "" if self.windows is None else _windows_words(self.windows)
+        return sentence(attention, windows, shared, of, epilogue_words(self.ending))
 
     def features(self) -> dict[str, float]:
         """See `Problem.features`."""
@@ -197,6 +205,7 @@ class Attention(Problem):
             yield "free_keys", "is there without free_queries, or is missing beside it"
         if self.sharing is not None and (self.sharing < 2 or self.batch[1] % self.sharing):
             yield "sharing", f"{self.sharing} heads of {self.batch[1]} cannot share keys"
+        yield from self._contradicting_windows()
         if self.lengths is None:
             return
         if self.ending.operands:
@@ -214,6 +223,24 @@ class Attention(Problem):
             outer, _, row, column = tensor.strides
             if row or outer not in (0, keys.value * column):
                 yield "scores.operands", f"{tensor.strides}: masks do not follow each other"
+
+    def _contradicting_windows(self) -> Iterator[tuple[str, str]]:
+        if self.windows is None:
+            return
+        if (reason := self.windows.why_not()) is not None:
+            yield "windows", reason
+            return
+        images = self.batch[0].value if self.batch[0].free is None else self.batch[0].factor
+        if images % self.windows.count or {self.queries, self.keys} != {self.windows.tokens}:
+            yield "windows", f"have {self.windows.count} of {self.windows.tokens} tokens an image"
+        if self.lengths is not None:
+            yield "windows", "have tokens whose number is not free"
+        for name, tensor in (
+            *(("q", self.q), ("k", self.k), ("v", self.v), ("y", self.y)),
+            *(("epilogue.operands", each) for each in self.ending.operands),
+        ):
+            if tensor.strides[0] != self.queries * tensor.strides[2]:
+                yield f"{name}.strides", f"{tensor.strides}: windows do not follow each other"
 
     def traffic(self) -> Traffic:
         """See `Problem.traffic`; a softmax without its division, which the result's elements can have."""
@@ -234,8 +261,8 @@ class Attention(Problem):
             yield FieldExpression.of_epilogue(self.epilogue)
 
     def _siblings(self) -> Iterator["Attention | None"]:
-        if self.lengths is not None:
-            return  # its own kernels are executed at several lengths
+        if self.lengths is not None or self.windows is not None:
+            return  # its own kernels are executed at several lengths, and windows part their image
         masks, of_result = self.scores.operands, self.ending.operands
         of_row = unit_of(2, self.q, self.y, *masks, *of_result)
         of_key = max(unit_of(2, self.k, self.v), unit_of(3, *masks))
@@ -277,6 +304,14 @@ class Attention(Problem):
         batch = (odd_extent(self.batch[0], BATCH), new[1])
         sizes = replace(self, batch=batch, queries=queries, keys=keys, depth=depth, width=width)
         return replace(sizes, q=q, k=k, v=v, scores=scores, y=y, epilogue=epilogue)
+
+
+def _windows_words(windows: Windows) -> str:
+    """``windows of 7×7 in 56×56, rolled``."""
+    rolled = ", rolled" if any(windows.shift) else ""
+    across = " across" if windows.across else " in"
+    sizes = f"{windows.rows}{TIMES}{windows.columns}{across} {windows.height}{TIMES}{windows.width}"
+    return f"windows of {sizes}{rolled}"
 
 
 def _row_and_head(tensor: Tensor, axis: int) -> tuple[int, int]:
