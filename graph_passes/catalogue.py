@@ -90,6 +90,7 @@ from wpk.graph_passes.movement.transposes_behind import TransposesBehind
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
 from wpk.graph_passes.movement.turned_splits import TurnedSplits
 from wpk.graph_passes.movement.whole_indices import WholeIndices
+from wpk.graph_passes.movement.windows_in_attention import WindowsInAttention
 from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
@@ -139,6 +140,7 @@ def _groups(precision: Precision) -> list[list[GraphPass]]:
             LongRows(),
         ],
         [PartProducts()],
+        [WindowsInAttention()],
         [SetPrecision(precision)],
         [RecurrentOperators(), PlacedSelections()],
         [SpreadRows()],

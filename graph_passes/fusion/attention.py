@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import VIEWS, Numbers, is_floating, numbers_of
 from wpk.graph_passes.core.query import dims, is_op, producer, rank, same_dims, why_any_shared
+from wpk.graph_passes.fusion.attention_windows import take_windows
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
 
 MAX_HEAD = 256
@@ -50,7 +51,10 @@ def join_attention(clusters: Clusters) -> None:
             continue
         parts = (found.scores, found.softmax, found.values)
         if clusters.takes([node for part in parts for node in part.nodes], JOINED):
+            first, last = found.scores.anchor, found.values.anchor
             clusters.join(parts, node, NAME)
+            if first is not None and last is not None:
+                take_windows(clusters, found.scores, (*first.inputs, last.inputs[1]))
 
 
 def _around(clusters: Clusters, softmax: Cluster) -> _Attention | None:

@@ -13,6 +13,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
 from wpk.extent import Extent
+from wpk.lowering.anchors.attention_rows import in_rows, windows_of_orders
 from wpk.lowering.anchors.base import LoweredProblem, epilogue_of, only_view
 from wpk.lowering.batch_axes import batched
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
@@ -43,6 +44,7 @@ class AttentionBody:
             RefusedError: A piece does not follow the grammar.
             NotAViewError: A tensor's memory layout stands in the way.
         """
+        body, orders = in_rows(body, inputs, context)
         softmax, product = _anchors(body)
         scores, weights, p = softmax.inputs[0].name, softmax.outputs[0].name, product.inputs[0].name
         self.context = context
@@ -56,6 +58,7 @@ class AttentionBody:
         self.empty_rows_are_zero = _is_guarded(between)
         known = {**inputs, p: self.weights}
         self.result = read_body(_until(body, body.output, p), known, context, shapes)
+        self.windows = windows_of_orders(orders, int(softmax.inputs[0].shape[-1]) if orders else 0)
 
     def lower(self, y: View) -> LoweredProblem:
         """Return the problem.
@@ -78,8 +81,16 @@ class AttentionBody:
         v = only_view(last.inputs[1], "the values of attention")
         others = (*self.scores.operands, *self.result.operands)
         sharing = _sharing(k, v, y)
-        if sharing == 1:
-            views = (q, k, v, y, *others)
+        views = (q, k, v, y, *others)
+        if self.windows is not None:
+            matrices = prod(y.shape[:-3])
+            q, k, v, y, *operands = (
+                view.broadcast((*y.shape[:-2], *view.shape[-2:]), y.leading).reshaped(
+                    (matrices, y.shape[-3], *view.shape[-2:])
+                )
+                for view in views
+            )
+        elif sharing == 1:
             q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading)
         else:
             k, v = (_heads(view, (*y.shape[:-3], 1), y.leading) for view in (k, v))
@@ -111,6 +122,7 @@ class AttentionBody:
             epilogue=None
             if _bare(self.result.expression) == Acc()
             else epilogue_of(self.result, y, of_result),
+            windows=self.windows,
         )
         return LoweredProblem(problem, (q, k, v, *operands))
 
