@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.kinds import ROWS
-from wpk.graph_passes.core.query import dims, is_op, static_shape
+from wpk.graph_passes.core.query import dims, is_op, producer, static_shape
 from wpk.graph_passes.movement.element_places import moves
 from wpk.graph_passes.movement.row_orders import Attending, Reading, Region, RowOrders, Rows
 
@@ -47,7 +47,7 @@ def _rewrite(editor: GraphEditor, region: Region) -> None:
     inside = {id(node) for node in region.nodes}
     instead: dict[int, gs.Tensor] = {}
     for each in region.attending:
-        instead[id(each.merged)] = _around(editor, each, image)
+        instead[id(each.merged)] = _around(editor, each, image, {id(t) for t in region.ordered})
     for tensor in region.ordered:
         editor.rename(tensor, f"{tensor.name}_in_place")
         tensor.shape = [*image, tensor.shape[-1]] if image else tensor.shape
@@ -79,16 +79,36 @@ def _image(region: Region) -> list[int]:
     return [] if fixed else image
 
 
-def _around(editor: GraphEditor, attending: Attending, image: list[int]) -> gs.Tensor:
+def _around(
+    editor: GraphEditor, attending: Attending, image: list[int], ordered: set[int]
+) -> gs.Tensor:
     """Move the rows that attention reads in their order, and those that it gives back to the image."""
-    for source in attending.sources:
-        readers = [node for node in source.outputs if moves(node)]
-        moved = _gathered(editor, source, attending.rows, static_shape(source) or [])
+    done: set[int] = set()
+    for part in attending.sources:
+        readers = [node for node in part.outputs if moves(node)]
+        _taken(editor, part, ordered, done)
+        moved = _gathered(editor, part, attending.rows, static_shape(part) or [])
         for node in readers:
-            node.inputs = [moved if t is source else t for t in node.inputs]
+            node.inputs = [moved if t is part else t for t in node.inputs]
     merged = attending.merged
     shape = [*image, merged.shape[-1]] if image else static_shape(merged) or []
     return _gathered(editor, merged, np.argsort(attending.rows), shape)
+
+
+def _taken(editor: GraphEditor, part: gs.Tensor, ordered: set[int], done: set[int]) -> None:
+    """Let what takes a part of a projection do so in the image's order, in the shapes that it had; once."""
+    while id(part) not in ordered:
+        node = producer(part)
+        if node is None or id(node) in done:
+            return
+        done.add(id(node))
+        for each in node.outputs:
+            editor.rename(each, f"{each.name}_in_place")
+        part = node.inputs[0]
+        if id(part) in ordered:
+            sizes = editor.constant(f"{part.name}_sizes", np.array(part.shape, np.int64))
+            shaped = editor.add("Reshape", [part, sizes], like=part, shape=part.shape)
+            node.inputs = [shaped if t is part else t for t in node.inputs]
 
 
 def _gathered(editor: GraphEditor, tensor: gs.Tensor, rows: Rows, shape: list[int]) -> gs.Tensor:
