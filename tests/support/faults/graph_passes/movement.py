@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from support.faults.graph_passes.broken_pass import BrokenPass
+from support.networks import windows
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _BLOCKS = f"""{_H} g (float[2, 8, 4, 4] x) => (float[2, c, h, w] y) {{
@@ -361,5 +362,25 @@ FAULTS = (
         "node.attrs[flag] = 1 - int(node.attrs.get(flag, 0))",
         "node.attrs[flag] = 1",
         _MATRICES,
+    ),
+    BrokenPass(
+        "what attention gives lies where windows do, not where their image does",
+        "windows-in-attention",
+        "movement.windows_in_attention",
+        "np.argsort(attending.rows)",
+        "attending.rows",
+        windows.swin(shift=1, mask=False),
+        windows.WEIGHTS,
+    ),
+    BrokenPass(
+        "a residual in another order than what it is added to is taken for one in the same",
+        "windows-in-attention",
+        "movement.row_orders",
+        "same = all(_equal(rows, orders[0]) for rows in orders)",
+        "same = any(_equal(rows, orders[0]) for rows in orders)",
+        windows.swin().replace(
+            "y = Add(x, r)", "z = Reshape(x, s1)  q = Add(o, z)  y = Reshape(q, s2)"
+        ),
+        windows.WEIGHTS,
     ),
 )
