@@ -98,6 +98,7 @@ from wpk.graph_passes.products.join_siblings import JoinSiblings
 from wpk.graph_passes.products.part_products import PartProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
+from wpk.graph_passes.products.turned_products import TurnedProducts
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
 from wpk.graph_passes.recognise.global_pooling import GlobalPooling
 from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
@@ -140,7 +141,7 @@ def _groups(precision: Precision) -> list[list[GraphPass]]:
             LongRows(),
         ],
         [PartProducts()],
-        [WindowsInAttention()],
+        [TurnedProducts(), WindowsInAttention()],
         [SetPrecision(precision)],
         [RecurrentOperators(), PlacedSelections()],
         [SpreadRows()],

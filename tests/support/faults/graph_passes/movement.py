@@ -31,6 +31,9 @@ _CYCLE = f"""{_H} g (float[4, 4, 4] x) => (float[4, 4, 4] y) <float half = {{0.5
 _JOINED = f"""{_H} g (float[2, 4, 6] x, float[2, 4, 6] z) => (float[2, 4, 6] y, float[2, 8, 6] v)
     <int64[1] four = {{4}}, int64[1] eight = {{8}}, int64[1] one = {{1}}, bool[1, 1, 6] no = {{0, 0, 0, 0, 0, 0}}> {{
     a = Sigmoid(x)  b = Tanh(z)  c = Exp(z)  REST }}"""
+_MIXED = f"""{_H} g (float[2, 6, 6] x, float[6, 6] v, float[6] b) => (float[2, 6, 6] y) {{
+    t = Transpose<perm = [0, 2, 1]>(x)  p = MatMul(t, v)  a = Add(p, b)
+    r = Transpose<perm = [0, 2, 1]>(a)  y = Sigmoid(r) }}"""
 _MATRICES = f"""{_H} g (float[6, 6] a, float[6, 6] b) => (float[6, 6] y) {{
     p = MatMul(a, b)  t = Transpose<perm = [1, 0]>(b)  y = Gemm<transB = 1>(p, t) }}"""
 
@@ -382,5 +385,14 @@ FAULTS = (
             "y = Add(x, r)", "z = Reshape(x, s1)  q = Add(o, z)  y = Reshape(q, s2)"
         ),
         windows.WEIGHTS,
+    ),
+    BrokenPass(
+        "a row is added as if its matrix still was turned",
+        "turned-products",
+        "products.turned_products",
+        "array.reshape(-1, 1)",
+        "array.reshape(1, -1)",
+        _MIXED,
+        "v b",
     ),
 )
