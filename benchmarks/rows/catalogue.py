@@ -18,6 +18,7 @@ from rows import (
     large,
     mixed,
     networks,
+    product_peak,
     quantised,
     recurrent,
     roofline,
@@ -51,6 +52,7 @@ MODULES = (
     roofline,
     verified,
     zoo,
+    product_peak,
     share,
     bounds,
 )
