@@ -33,7 +33,8 @@ def take_windows(clusters: Clusters, attention: Cluster, operands: Sequence[gs.T
     places = _rows(behind[-1]) if behind else None
     if rows is None or places is None or not np.array_equal(rows[places], np.arange(len(rows))):
         return
-    same = all(g is not None and np.array_equal(_rows(g), rows) for g in gathers)
+    found = [None if g is None else _rows(g) for g in gathers]
+    same = all(each is not None and np.array_equal(each, rows) for each in found)
     if not same or windows_of(rows, int(operands[0].shape[-2])) is None:
         return
     for tensor, gather in zip(operands, gathers, strict=True):

@@ -107,7 +107,8 @@ def _reshape(node: gs.Node, data: list[Places]) -> Places | None:
 
 def _gather(node: gs.Node, data: list[Places]) -> Places | None:
     index = values(node.inputs[1])
-    return None if index is None else np.take(data[0], index, int(node.attrs.get("axis", 0)))
+    axis = int(node.attrs.get("axis", 0))
+    return None if index is None else np.take(data[0], index.astype(np.int64), axis)
 
 
 MOVES: Mapping[str, Callable[[gs.Node, list[Places]], Places | None]] = {

@@ -116,7 +116,7 @@ def core_of(graph: gs.Graph, first: gs.Node) -> Core | None:
     axis = nodes[-1].attrs.get("axis", -1)
     if last is None or not is_op(last, "MatMul") or last.inputs[0] is not nodes[-1].outputs[0]:
         return None
-    core = Core(*first.inputs, last.inputs[1], (*nodes, last))
+    core = Core(first.inputs[0], first.inputs[1], last.inputs[1], (*nodes, last))
     sizes = [static_shape(t) for t in (core.q, core.k, core.v, core.result)]
     known = all(s is not None and len(s) >= _LEAST_RANK and s[-2] * s[-1] > 0 for s in sizes)
     most = max(core.q.shape[-1], core.result.shape[-1]) if known else 0

@@ -9,6 +9,8 @@ activations and residuals do not see. The Gathers become part of the attention, 
 where the image lies, and residuals part of the projections.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
@@ -113,7 +115,11 @@ def _taken(editor: GraphEditor, part: gs.Tensor, ordered: set[int], done: set[in
 
 def _gathered(editor: GraphEditor, tensor: gs.Tensor, rows: Rows, shape: list[int]) -> gs.Tensor:
     """The tensor with its rows in another order, in a shape."""
-    flat = [1, len(rows), int(np.prod(static_shape(tensor) or [])) // len(rows)]
+    flat: list[int | str | None] = [
+        1,
+        len(rows),
+        int(np.prod(static_shape(tensor) or [])) // len(rows),
+    ]
     matrix = _shaped(editor, tensor, flat)
     index = editor.constant(f"{tensor.name}_rows", rows)
     moved = editor.add("Gather", [matrix, index], like=tensor, shape=flat, attrs={"axis": 1})
@@ -135,8 +141,8 @@ def _turned(editor: GraphEditor, tensor: gs.Tensor, perm: tuple[int, ...]) -> gs
     return editor.add("Transpose", [tensor], like=tensor, shape=shape, attrs={"perm": list(perm)})
 
 
-def _shaped(editor: GraphEditor, tensor: gs.Tensor, shape: list[int]) -> gs.Tensor:
-    if dims(tensor) == shape:
+def _shaped(editor: GraphEditor, tensor: gs.Tensor, shape: Sequence[int | str | None]) -> gs.Tensor:
+    if dims(tensor) == list(shape):
         return tensor
     sizes = editor.constant(f"{tensor.name}_sizes", np.array(shape, np.int64))
     return editor.add("Reshape", [tensor, sizes], like=tensor, shape=list(shape))

@@ -38,7 +38,8 @@ def in_rows(
     """
     softmax = next(node for node in body.nodes if node.op == "Softmax")
     reached = {softmax.outputs[0].name}
-    nodes, before, behind = [], [], []
+    nodes = list[gs.Node]()
+    before, behind = list[NDArray[np.int64]](), list[NDArray[np.int64]]()
     for node in body.nodes:
         if any(t.name in reached for t in node.inputs):
             reached |= {t.name for t in node.outputs}
