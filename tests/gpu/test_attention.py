@@ -15,7 +15,7 @@ from support.problems.attentions import HARD_SWISH, attention
 from wpk.device import CudaDevice
 from wpk.dtypes import ASKED, DType, Precision
 from wpk.libraries.attention_reference import attend
-from wpk.problems import Attention
+from wpk.problems import Attention, Windows
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target
 
@@ -31,6 +31,21 @@ PROBLEMS = {
     "128 tokens, 8 sentences": {"queries": 128, "keys": 128, "depth": 64, "batch": (8, 12)},
     "odd": {"queries": 77, "keys": 131, "depth": 40, "batch": (2, 3)},
     "wide heads": {"queries": 100, "keys": 200, "depth": 128, "batch": (1, 4)},
+    "rolled windows": {
+        "queries": 49,
+        "keys": 49,
+        "depth": 32,
+        "batch": (8, 12),
+        "added": DType.FP16,
+        "windows": Windows(14, 14, 7, 7, shift=(3, 3)),
+    },
+    "windows across": {
+        "queries": 49,
+        "keys": 49,
+        "depth": 32,
+        "batch": (8, 4),
+        "windows": Windows(28, 14, 7, 7, across=True),
+    },
     "a hard swish and a residual behind": {
         "queries": 49,
         "keys": 196,

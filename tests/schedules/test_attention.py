@@ -186,10 +186,8 @@ def test_computes_what_follows_the_result(
 
 
 def _windowed(windows: Windows, images: int, **more: Any) -> Attention:
-    return replace(
-        attention(windows.tokens, windows.tokens, 16, batch=(images * windows.count, 2), **more),
-        windows=windows,
-    )
+    sizes = (windows.tokens, windows.tokens, 16)
+    return attention(*sizes, batch=(images * windows.count, 2), windows=windows, **more)
 
 
 WINDOWS = {

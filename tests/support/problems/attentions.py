@@ -5,7 +5,7 @@ from dataclasses import replace
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
-from wpk.problems import Attention, Epilogue, Tensor
+from wpk.problems import Attention, Epilogue, Tensor, Windows
 
 HARD_SWISH = apply(
     "Mul",
@@ -39,6 +39,7 @@ def attention(
     sharing: int | None = None,
     ending: Expression | None = None,
     added: DType | None = None,
+    windows: Windows | None = None,
 ) -> Attention:
     """A problem.
 
@@ -71,4 +72,5 @@ def attention(
         y=y,
         sharing=sharing,
         epilogue=None if end == Acc() else Epilogue(end, behind),
+        windows=windows,
     )
