@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from wpk.graph_passes.core.kinds import ROWS, is_elementwise
 from wpk.graph_passes.core.query import is_graph_output, is_op, producer, static_shape
 from wpk.graph_passes.movement.element_places import moved_from, moves, whole_rows
+from wpk.graph_passes.movement.row_wise import is_row_wise
 from wpk.graph_passes.movement.window_cores import Core, core_of
 from wpk.problems import windows_of
 
@@ -136,7 +137,7 @@ class RowOrders:
             return
         begins = is_op(node, "MatMul", "Gemm", *ROWS)
         same = all(_equal(rows, orders[0]) for rows in orders)
-        if not certain or not same or not _is_row_wise(node) or not (regions or begins):
+        if not certain or not same or not is_row_wise(node) or not (regions or begins):
             self._give_up(regions)
             return
         region = self._one(regions)
@@ -266,41 +267,3 @@ def _moved_rows(
     width = before[1] if source_first else before[-1]
     rows = whole_rows(np.ascontiguousarray(places), width)
     return None if rows is None else (rows, source_first, result_first)
-
-
-def _is_row_wise(node: gs.Node) -> bool:
-    """Whether each row of a node's result follows from the same row of what it reads."""
-    shape = static_shape(node.outputs[0])
-    if shape is None or len(node.outputs) != 1:
-        return False
-    if is_op(node, *ROWS):
-        axis = node.attrs.get("axis", -1)
-        constant = all(isinstance(t, gs.Constant) or t.is_empty() for t in node.inputs[1:])
-        return (
-            constant and axis in (-1, len(shape) - 1) and not is_op(node, "InstanceNormalization")
-        )
-    if is_op(node, "MatMul", "Gemm"):
-        weights = [t for t in node.inputs[1:] if not t.is_empty()]
-        constant = all(isinstance(t, gs.Constant) for t in weights)
-        return (
-            constant
-            and _turns_nothing(node)
-            and len(node.inputs[1].shape) == 2
-            and all(_is_row(t) for t in weights[1:])
-        )
-    same = [t for t in node.inputs if isinstance(t, gs.Variable) and not t.is_empty()]
-    constants = [t for t in node.inputs if isinstance(t, gs.Constant)]
-    return (
-        is_elementwise(node)
-        and all(static_shape(t) == shape for t in same)
-        and all(_is_row(t) for t in constants)
-    )
-
-
-def _turns_nothing(node: gs.Node) -> bool:
-    return not node.attrs.get("transA", 0) and not isinstance(node.inputs[0], gs.Constant)
-
-
-def _is_row(constant: gs.Tensor) -> bool:
-    """Whether a constant is the same for all rows."""
-    return all(size == 1 for size in (constant.shape or ())[:-1])
