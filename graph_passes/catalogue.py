@@ -53,6 +53,7 @@ from wpk.graph_passes.fold.constants_into_weights import (
     ConstantsIntoWeights,
     ScaleThroughBias,
 )
+from wpk.graph_passes.fold.depth_first import DepthFirst
 from wpk.graph_passes.fold.empty_tensors import EmptyTensors
 from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
@@ -71,6 +72,7 @@ from wpk.graph_passes.movement.free_rows import FreeRows
 from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
+from wpk.graph_passes.movement.joined_tables import JoinedTables
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
 from wpk.graph_passes.movement.placed_selections import PlacedSelections
@@ -95,6 +97,7 @@ from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
 from wpk.graph_passes.products.part_products import PartProducts
+from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
@@ -173,6 +176,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ColumnParts(),
         WindowParts(),
         UnpoolParts(),
+        DepthFirst(),
         BlockMovement(),
         QuantisedProducts(),
         DynamicQuantisation(),
@@ -198,6 +202,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         FreeRows(),
         GridGather(),
         BatchPicks(),
+        JoinedTables(),
         RankedValues(),
         PooledPlaces(),
         ReversedSequences(),
@@ -239,5 +244,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ConstantForms(),
         ConstantChains(),
         RedundantMovement(),
+        PatchProducts(),
+        OtherPatchProducts(),
         GemmBetweenReshapes(),
     ]

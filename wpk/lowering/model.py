@@ -186,12 +186,17 @@ class ModelForms:
             if place < start:
                 continue
             if place <= first and any(each.is_choice for each in group):
-                self._checkpoints.setdefault(place, _Checkpoint(copied(graph), tuple(records)))
+                self._keep(place, graph, records)
             records += run.of(place, graph)
         if first == self._end:
-            self._checkpoints.setdefault(first, _Checkpoint(copied(graph), tuple(records)))
+            self._keep(first, graph, records)
         self._progress("graph passes", len(run.groups), len(run.groups))
         return graph, tuple(records)
+
+    def _keep(self, place: int, graph: gs.Graph, records: Sequence[PassRecord]) -> None:
+        """Go on from here in other forms, unless one came by already."""
+        if place not in self._checkpoints:
+            self._checkpoints[place] = _Checkpoint(copied(graph), tuple(records))
 
     def _sizes_to_check(self, program: Program, free: Mapping[str, int]) -> tuple[Assignment, ...]:
         """Free sizes at which the model is checked, without those that would take too long."""
