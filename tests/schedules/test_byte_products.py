@@ -251,7 +251,7 @@ def test_every_template_carries_products_of_bytes_or_says_why_not(template: Any)
     carries = {"gemm_mma", "gemm_simt", "gemm_skinny", "gemm_wgmma"}
     carries |= {"conv_mma", "conv_simt", "conv_wgmma"}
     if template.problem_type is Matmul:
-        problem: Any = matmul(64, 64, 128, DType.INT8, DType.INT8, constant=True)
+        problem: Any = matmul(16, 64, 128, DType.INT8, DType.INT8, constant=True)
     else:
         problem = convolution(64, 64, 7, DType.INT8)
     reason = template.why_not(problem, find_target("h200"))
