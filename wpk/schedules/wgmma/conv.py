@@ -29,7 +29,7 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
 
     name: ClassVar[str] = "conv_wgmma"
     header: ClassVar[str] = "wgmma/conv"
-    version: ClassVar[int] = 12
+    version: ClassVar[int] = 13
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = WgmmaSchedule
