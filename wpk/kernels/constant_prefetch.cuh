@@ -8,8 +8,8 @@
 namespace wpk
 {
 
-// Of each operand that has a bit in Constants, the row at this position of the domain; pointers[i] belongs to operand i.
-// Not of single numbers, which a launch may pass by value.
+// Of each operand that has a bit in Constants, the row at this position of the domain; pointers[i] belongs to operand
+// i. Not of single numbers, which a launch may pass by value.
 template <int Constants, class... Index>
 WPK_DEVICE void prefetchConstants(Tensors<>, const void* const*, Index...)
 {

@@ -2,9 +2,9 @@
 // all else behind it, while the first tiles of the product come. With cold weights a bias is a whole latency of DRAM at
 // the end of every product; a residual is one of L2.
 //
-// In front of the wait nothing but prefetches to L2: they have no result, so nothing waits for them, and they stay where
-// the wait may drop what lies in L1. Behind it loads, which alone bring a line to L1 for sure; they are waited for where
-// the first tiles are waited for anyway. In the emulator both are loads, so that what they touch is checked.
+// In front of the wait nothing but prefetches to L2: they have no result, so nothing waits for them, and they stay
+// where the wait may drop what lies in L1. Behind it loads, which alone bring a line to L1 for sure; they are waited
+// for where the first tiles are waited for anyway. In the emulator both are loads, so that what they touch is checked.
 #pragma once
 
 #include <wpk/kernels/epilogue.cuh>
@@ -46,8 +46,8 @@ struct OperandSectors
 
 } // namespace detail
 
-// The operands of a tile of BlockM x BlockN, asked for by Threads threads. Problem::operand_constants has a bit for each
-// operand that no kernel writes. SumsParts: only the last block of a tile stores it (split_k.cuh).
+// The operands of a tile of BlockM x BlockN, asked for by Threads threads. Problem::operand_constants has a bit for
+// each operand that no kernel writes. SumsParts: only the last block of a tile stores it (split_k.cuh).
 template <class Problem, class Rows, int BlockM, int BlockN, int Threads, bool SumsParts = false>
 class OperandPrefetch
 {

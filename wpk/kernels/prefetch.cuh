@@ -35,7 +35,7 @@ WPK_DEVICE void prefetchConstant(const T* pointer)
                  ".reg .pred exists;\n"
                  "setp.ne.s64 exists, %0, 0;\n"
                  "@exists prefetch.global.L2 [%0];\n"
-                 "}" ::"l"(pointer)); // @prefetch
+                 "}" ::"l"(pointer));
 #else
     detail::loadByte(pointer);
 #endif
@@ -48,14 +48,14 @@ WPK_DEVICE uint32 touch(const T* pointer)
 {
     uint32 word = 0;
 #if WPK_ON_GPU
-#define WPK_TOUCH(TYPE)                                  \
-    asm volatile("{\n"                                   \
-                 ".reg .pred exists;\n"                  \
-                 "setp.ne.s64 exists, %1, 0;\n"          \
+#define WPK_TOUCH(TYPE)                                   \
+    asm volatile("{\n"                                    \
+                 ".reg .pred exists;\n"                   \
+                 "setp.ne.s64 exists, %1, 0;\n"           \
                  "@exists ld.global." TYPE " %0, [%1];\n" \
-                 "}"                                     \
-                 : "+r"(word)                            \
-                 : "l"(pointer))
+                 "}"                                      \
+        : "+r"(word)                                      \
+        : "l"(pointer))
     if constexpr (sizeof(T) == 1)
     {
         WPK_TOUCH("u8");

@@ -35,8 +35,8 @@ struct SplitRange
 
     // Adds the parts of all blocks of the tile. False in every block but the one whose `accumulators` (an array of
     // floats, doubles or int32 of any rank) then hold the sum. `shared` is free for the block to use. With Others, the
-    // block has more than Threads threads: those beyond call this too, and hold nothing. What the block will read of the
-    // epilogue's operands (operand_prefetch.cuh) is under way while it adds.
+    // block has more than Threads threads: those beyond call this too, and hold nothing. What the block will read of
+    // the epilogue's operands (operand_prefetch.cuh) is under way while it adds.
     template <int Threads, bool Others = false, class Accumulators, class Prefetch>
     WPK_DEVICE bool sum(
         Accumulators& accumulators, unsigned char* shared, const Partials& partials, const Prefetch& prefetch) const
@@ -58,7 +58,7 @@ struct SplitRange
                 return false;
             if (holds)
             {
-                const typename Prefetch::Loaded operands(prefetch); // @operands_behind_arrival
+                const typename Prefetch::Loaded operands(prefetch);
                 add<Threads>(values, parts);
                 operands.finish();
             }

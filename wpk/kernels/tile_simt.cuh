@@ -211,11 +211,11 @@ WPK_DEVICE void multiplySimtTiles(Sum (&acc)[Shape::threadM][Shape::threadN], co
     };
     if constexpr (ConstantB)
         loaderB.begin(shared);
-    prefetch.constants();  // @operands_asked_for
-    waitIfEarly<Shape>();  // @previous_awaited
+    prefetch.constants(); // @operands_asked_for
+    waitIfEarly<Shape>(); // @previous_awaited
     if constexpr (!ConstantB)
         loaderB.begin(shared);
-    loaderA.begin(shared); // @first_tile_begun
+    loaderA.begin(shared);       // @first_tile_begun
     prefetch.behindFirstTiles(); // @operands_touched
     deliver(shared);
     __syncthreads();

@@ -88,8 +88,7 @@ private:
 // Asks for what no kernel writes of the scores' operands: of a block's rows, under the keys of so many steps. Those of
 // all rows are mostly masks, which are few.
 template <class Problem, class Shape, class Lengths>
-WPK_DEVICE void prefetchBiases(
-    const void* const* operands, const Lengths& lengths, const AttentionPlace& at, int steps)
+WPK_DEVICE void prefetchBiases(const void* const* operands, const Lengths& lengths, const AttentionPlace& at, int steps)
 {
     constexpr int kColumns = 8; // half a sector, of fp32 a whole one
     if constexpr (Problem::operand_constants != 0)
@@ -134,7 +133,7 @@ WPK_DEVICE void attentionOfBlock(const Inputs<3 + Problem::Operands::count>& inp
     const int matrix = at.matrix, head = at.head, firstRow = at.block * Shape::rows;
     const AttentionTiles<Problem, Shape, Lengths> tiles(shared, inputs.at, lengths, matrix, head);
     const int steps = tiles.steps();
-    prefetchBiases<Problem, Shape>(inputs.at + 3, lengths, at, Shape::stages); // @biases_asked_for
+    prefetchBiases<Problem, Shape>(inputs.at + 3, lengths, at, Shape::stages);
     waitIfEarly<Schedule>();      // @previous_awaited
     tiles.beginQueries(firstRow); // @queries_begun
     WPK_KEEP_LOOP

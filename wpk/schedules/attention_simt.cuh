@@ -114,9 +114,9 @@ WPK_DEVICE void attentionOfWarps(
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::warps + warpIndex();
     const bool inside = item < static_cast<int64>(n) * Problem::heads * lengths.queries();
     const AttentionPlace at = lengths.template place<1>(inside ? item : 0);
-    if (inside && laneIndex() < lengths.keys()) // @constants_asked_for
-        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, inputs.at + 3,
-            lengths.firstKey(at.matrix), at.head, at.block, laneIndex());
+    if (inside && laneIndex() < lengths.keys())
+        prefetchConstants<Problem::operand_constants>(
+            typename Problem::Operands{}, inputs.at + 3, lengths.firstKey(at.matrix), at.head, at.block, laneIndex());
     waitIfEarly<Schedule>(); // @previous_awaited
     if (!inside)
         return; // a whole warp

@@ -37,15 +37,17 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
         askForFilters(memory, maps.at[1], firstFilter);
     }
     const auto window = [=](const auto& tile)
-    { return OutputWindow{tile, inputs.at + 2, y, Shape::kPixels, Problem::k, kStored}.from(0, firstFilter); };
+    {
+        return OutputWindow{tile, inputs.at + 2, y, Shape::kPixels, Problem::k, kStored}.from(0, firstFilter);
+    };
     const auto first = window(tiles.tile());
     const OperandPrefetch<Problem, decltype(tiles.tile()), Shape::kPixels, Shape::blockN, Shape::warpsM * kWarpSize>
         prefetch(first, static_cast<int>(threadIdx.x) - team * Shape::warpsM * kWarpSize);
     if (isConsumer && !tiles.isDone())
         prefetch.constants(); // @operands_asked_for
-    __syncwarp();    // the producer's lanes took different ways
-    __syncthreads(); // @barriers_there
-    if (kEarly)      // @previous_awaited
+    __syncwarp();             // the producer's lanes took different ways
+    __syncthreads();          // @barriers_there
+    if (kEarly)               // @previous_awaited
         waitForPrevious();
     if (isProducer)
     {

@@ -136,8 +136,7 @@ struct DepthwiseEnd
     WPK_DEVICE void prefetch() const
     {
         if (part.valid > 0)
-            prefetchConstants<Problem::operand_constants>(
-                typename Problem::Operands{}, pointers, n, p, q, part.start);
+            prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, pointers, n, p, q, part.start);
     }
 
     WPK_DEVICE void begin()

@@ -95,9 +95,9 @@ WPK_DEVICE void elementwise(Inputs<Problem::Operands::count> inputs, int n, void
             break;
         const Place at(index);
         const Part part(at.at[3]);
-        if (part.valid > 0) // @constants_asked_for
-            prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, inputs.at, at.leading,
-                at.at[0], at.at[1], at.at[2], part.start);
+        if (part.valid > 0)
+            prefetchConstants<Problem::operand_constants>(
+                typename Problem::Operands{}, inputs.at, at.leading, at.at[0], at.at[1], at.at[2], part.start);
     }
     waitIfEarly<Schedule>(); // @previous_awaited
     WPK_UNROLL

@@ -188,8 +188,8 @@ WPK_DEVICE void prefetchOfRow(const Row& row)
             continue;
         prefetchConstants<Problem::input_constants>(
             typename Problem::Inputs{}, row.inputs, row.leading, row.o1, row.o2, row.column(run));
-        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{},
-            row.inputs + Problem::Inputs::count, row.leading, row.o1, row.o2, row.column(run));
+        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, row.inputs + Problem::Inputs::count,
+            row.leading, row.o1, row.o2, row.column(run));
     }
 }
 
@@ -243,8 +243,8 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
     const Place at(inside ? item : 0);
     Row row{inputs.at, at.leading, at.at[0], at.at[1], thread % threads * V, {}};
     if (inside)
-        detail::prefetchOfRow<Problem>(row); // @constants_asked_for
-    waitIfEarly<Schedule>();                 // @previous_awaited
+        detail::prefetchOfRow<Problem>(row);
+    waitIfEarly<Schedule>(); // @previous_awaited
     if (!inside)
         return; // a whole warp, or a whole block
     detail::NormTail<Problem, Row> tail;

@@ -164,8 +164,8 @@ WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::cou
     Number sums[V] = {};
     releaseIfEarly<Schedule>();
     if (inside && share == 0 && part.valid > 0)
-        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, // @constants_asked_for
-            inputs.at + Problem::Inputs::count, at.leading, at.at[0], at.at[1], part.start);
+        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, inputs.at + Problem::Inputs::count,
+            at.leading, at.at[0], at.at[1], part.start);
     waitIfEarly<Schedule>(); // @previous_awaited
     if (inside && part.valid > 0)
     {

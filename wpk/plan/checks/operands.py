@@ -122,6 +122,8 @@ def _read_value(
         raise wrong(path, f"no value or weight is called {name!r}")
     if access is None:
         raise wrong(path, f"'{name}' is a value, the problem reads a packed constant")
+    if access.tensor.constant:
+        raise wrong(path, f"'{name}' is a value, the problem reads a constant")
     if name != expected:
         raise wrong(path, f"{name!r}, the operator has {expected!r}")
     return _within_value(sized, name, access, path)
