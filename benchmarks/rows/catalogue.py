@@ -19,6 +19,7 @@ from rows import (
     large,
     mixed,
     networks,
+    product_peak,
     quantised,
     recurrent,
     roofline,
@@ -53,6 +54,7 @@ MODULES = (
     roofline,
     verified,
     zoo,
+    product_peak,
     share,
     bounds,
 )

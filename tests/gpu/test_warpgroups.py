@@ -97,6 +97,12 @@ SCHEDULES = [
     WgmmaSchedule(64, 64, 64, 4, early=1, persistent=2),
     WgmmaSchedule(128, 32, 128, 2, persistent=3),
     WgmmaSchedule(128, 128, 64, 3, early=1, persistent=1),
+    WgmmaSchedule(64, 64, 64, 3, early=1, share=1, persistent=2),
+    WgmmaSchedule(128, 64, 64, 2, share=2, persistent=4),
+    WgmmaSchedule(64, 64, 64, 4, early=1, persistent=1, pingpong=1),
+    WgmmaSchedule(128, 128, 64, 2, early=1, persistent=2, pingpong=1),
+    WgmmaSchedule(64, 128, 64, 3, early=1, share=1, persistent=2, pingpong=1),
+    WgmmaSchedule(128, 64, 64, 3, share=2, persistent=2, pingpong=1),
 ]
 
 
@@ -153,6 +159,9 @@ STAGED_OVER_THE_RING = [
     (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, share=2)),
     (MANY, WgmmaSchedule(128, 256, 64, 2)),
     (MANY, WgmmaSchedule(128, 256, 64, 2, early=1, share=2)),
+    (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, persistent=132, pingpong=1)),
+    (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, share=1, persistent=132, pingpong=1)),
+    (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, share=2, persistent=132, pingpong=1)),
     (DEEP, WgmmaSchedule(128, 128, 64, 2, split=2, cluster=1)),
     (DEEP, WgmmaSchedule(128, 128, 64, 2, early=1, split=8, cluster=1)),
 ]

@@ -19,7 +19,8 @@ def for_threads(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Pat
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
     options = ("-DCMAKE_BUILD_TYPE=Debug", "-DWPK_SANITIZE=thread")
-    return built(shared / "plugins_for_threads", *options)
+    targets = ("run_in_threads", "recording_cuda")
+    return built(shared / "plugins_for_threads", *options, targets=targets)
 
 
 @pytest.fixture(params=["sanitized", pytest.param("for_threads", marks=pytest.mark.slow)])

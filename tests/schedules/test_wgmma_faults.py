@@ -117,7 +117,7 @@ MULTICAST = [
     Fault("tiles come before the barriers that count them", drop("cluster_ready")),
     Fault(
         "a block goes on while the other one arrives there",
-        change("stages_drained", "count + Shape::stages", "count"),
+        change("stages_drained", "minOf(Shape::stages, count)", "0"),
     ),
     Fault("both blocks bring the same half", change("part_chosen", "clusterRank()", "0")),
     Fault("both halves are for one block", change("multicast", "kTargets", "1")),
@@ -145,7 +145,7 @@ PERSISTENT = [
     Fault("tiles are left out between", change("next_tile", "(gridDim.x)", "(gridDim.x) + 1")),
     Fault(
         "all rows are the first one's",
-        change("tile_placed", "tile_ / across_ * Shape::blockM", "0"),
+        change("tile_placed", "row * Shape::blockM", "0"),
     ),
     Fault("sums go on from tile to tile", move("sums_zeroed", before="tiles_in_turn")),
     Fault("A is asked for too early", drop("first_a_awaits")),

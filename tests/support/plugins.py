@@ -19,8 +19,14 @@ SANITIZERS = "address,undefined"
 SANITIZED = ("-DCMAKE_BUILD_TYPE=Debug", f"-DWPK_SANITIZE={SANITIZERS}")
 
 
-def built(folder: Path, *options: str) -> Path:
-    """The folder of a build of the sources as they are now, made by the first process that asks; the others wait for it."""
+def built(folder: Path, *options: str, targets: Sequence[str] = ("all",)) -> Path:
+    """The folder of a build of the sources as they are now, made by the first process that asks; the others wait for it.
+
+    Args:
+        folder: Of the build; always with the same targets.
+        options: CMake's.
+        targets: What is built there.
+    """
     if shutil.which("cmake") is None:
         pytest.skip("needs cmake")
     folder.mkdir(parents=True, exist_ok=True)
@@ -29,7 +35,8 @@ def built(folder: Path, *options: str) -> Path:
         done_file, built_from = folder / "done", _digest_of_sources(options)
         if not done_file.exists() or done_file.read_text() != built_from:
             configure = ["cmake", "-S", ROOT, "-B", folder, "-DWPK_EMULATOR=OFF", *options]
-            for command in (configure, ["cmake", "--build", folder, "--parallel", "2"]):
+            build = ["cmake", "--build", folder, "--parallel", "2", "--target", *targets]
+            for command in (configure, build):
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stdout + done.stderr
                 assert "warning:" not in done.stderr + done.stdout, done.stdout

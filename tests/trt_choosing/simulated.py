@@ -19,7 +19,7 @@ class Operator:
         plugin: Seconds as a plugin.
         fused: TensorRT computes it in one layer with the one after it, where neither is a plugin.
         hidden: In a foreign node, as long as it is no plugin.
-        nameless: TensorRT's own layer of it says nothing of its node.
+        nameless: TensorRT's own layer of it says nothing of its node, even where it computes others, too.
         unbuildable: No engine with its plugin is built.
         drag: Seconds that its plugin costs the whole engine, which no profile shows.
         unprofiled: The profile lacks its plugin.
@@ -134,9 +134,8 @@ class Simulated:
             return f"o{some[0]}"
         if self.chain[some[0]].hidden:
             return f"{{ForeignNode[o{some[0]}/n...o{some[-1]}/n]}}"
-        if self.chain[some[0]].nameless:
-            return f"(Unnamed Layer* {some[0]}) [ElementWise]"
-        return " + ".join(f"o{index}/n" for index in some)
+        named = [f"o{index}/n" for index in some if not self.chain[index].nameless]
+        return " + ".join(named) or f"(Unnamed Layer* {some[0]}) [ElementWise]"
 
     def _seconds(self, some: list[int], is_plugin: bool) -> float:
         return sum(self.chain[i].plugin if is_plugin else self.chain[i].native for i in some)

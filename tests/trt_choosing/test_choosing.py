@@ -55,6 +55,13 @@ def test_layers_without_names_leave_their_operators_alone() -> None:
     assert all("o0" not in replaced for replaced in simulated.built)
 
 
+def test_an_operator_that_a_fused_layer_does_not_name_is_left_alone() -> None:
+    chain = [Operator(1.0, 5.0), Operator(10.0, 1.0, fused=True), Operator(9.0, 1.0, nameless=True)]
+    choices = _choose(Simulated(chain))
+    assert choices.replaced == ("o1",)
+    assert _of(choices, "o2").why.startswith("hidden")
+
+
 def test_what_tensorrt_fuses_is_judged_and_replaced_together() -> None:
     choices = _choose(Simulated([Operator(10.0, 1.0, fused=True), Operator(1.0, 5.0), SLOWER]))
     group = _of(choices, "o0")

@@ -117,18 +117,23 @@ WPK_DEVICE void storeTiles(
 }
 
 // The same of warpgroups' accumulators in the loop of a persistent kernel: Shape::Staged says how many columns are
-// staged at once.
+// staged at once. A warp has 16 of each 64 rows, of a window that begins 64 rows higher for each warpgroup before its
+// own.
 template <class Problem, class Shape, class Rows>
 WPK_DEVICE void storeTilesInLoop(
     const float (&acc)[Shape::accumulators], unsigned char* shared, const OutputWindow<Rows>& window)
 {
     using Staged = typename Shape::Staged;
     WPK_UNROLL
-    for (int column = 0; column < Shape::blockN; column += Staged::warpN)
+    for (int row = 0; row < Shape::kGroupRows; row += Shape::kProductRows)
     {
-        float tiles[1][Staged::tilesN][4];
-        memcpy(tiles, acc + column / 2, sizeof tiles);
-        storeTiles<Problem, Staged, true>(tiles, shared, window.from(0, column));
+        WPK_UNROLL
+        for (int column = 0; column < Shape::blockN; column += Staged::warpN)
+        {
+            float tiles[1][Staged::tilesN][4];
+            memcpy(tiles, acc + row / Shape::kProductRows * (Shape::blockN / 2) + column / 2, sizeof tiles);
+            storeTiles<Problem, Staged, true>(tiles, shared, window.from(row, column)); // @rows_stored
+        }
     }
 }
 

@@ -32,6 +32,7 @@ struct Schedule {
   static constexpr int early = 1;
   static constexpr int share = 0;
   static constexpr int persistent = 0;
+  static constexpr int pingpong = 0;
   static constexpr int shared_bytes = 65600;
 
   static_assert(block_m == 64 || block_m == 128, "one or two consumer warpgroups have 64 rows each");
@@ -45,7 +46,11 @@ struct Schedule {
   static_assert(share == 0 || split == 1, "blocks that multicast have whole reductions");
   static_assert(share == 0 || block_n >= 64, "tiles that are multicast have at least 64 columns");
   static_assert(persistent >= 0, "persistent is a number of blocks, or 0");
-  static_assert(persistent == 0 || (split == 1 && share == 0), "persistent blocks have whole reductions of their own");
+  static_assert(persistent == 0 || split == 1, "persistent blocks have whole reductions");
+  static_assert(persistent % 2 == 0 || share == 0, "persistent blocks that multicast are in pairs");
+  static_assert(pingpong == 0 || pingpong == 1, "pingpong is 0 or 1");
+  static_assert(pingpong == 0 || persistent != 0, "warpgroups take turns in persistent blocks");
+  static_assert(pingpong == 0 || block_m * block_n <= 16384, "a warpgroup that has a tile of its own has 16384 sums at most");
   static_assert(block_k == 64 || block_k == 128 || block_k == 192 || block_k == 256, "a tile is one to four boxes of 64 elements a row");
   static_assert(stages * block_k <= 1024, "the pipeline has at most 16 boxes");
   static_assert(split == 1 || split <= wpk::ceilDivide(3072, block_k), "every part of the reduction has a step");

@@ -1,8 +1,9 @@
-// A block of a warpgroup kernel (sm_90a): one or two consumer warpgroups, each with 64 rows, and a producer warp, whose
-// first lane feeds the pipeline between them. docs/wgmma_kernel.md shows how they run.
+// A block of a warpgroup kernel (sm_90a): one or two consumer warpgroups, and a producer warp, whose first lane feeds
+// the pipeline between them. docs/wgmma_kernel.md shows how they run.
 //
-// A block computes one tile, or the steps of one that split-K leaves it; or it is persistent, and computes tiles one
-// after another, while its pipeline goes on from tile to tile.
+// A block computes one tile, 64 rows in each warpgroup, or the steps of one that split-K leaves it; or it is
+// persistent, and computes tiles one after another, while its pipeline goes on from tile to tile. Then two warpgroups
+// may have tiles of their own in turns (CUTLASS calls it ping-pong): one stores while the other multiplies.
 #pragma once
 
 #include <wpk/kernels/cluster_sum.cuh>
@@ -16,11 +17,17 @@ namespace wpk
 {
 
 // acc += A * B over the steps of `range`, by the form of wgmma that the operands need; `state` goes on. ConstantB: no
-// kernel writes B. All consumers call it.
+// kernel writes B. All consumers call it; with ping-pong those of `group`, in their turn.
 template <class T, class Shape, bool ConstantB, class Range, class Limits>
 WPK_DEVICE void multiplySteps(float (&acc)[Shape::accumulators], unsigned char* shared,
-    const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits)
+    const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits,
+    int group = 0)
 {
+    const auto passTurn = [&]
+    {
+        if constexpr (Shape::pingpong)
+            pipeline.passTurn(group);
+    };
     if constexpr (Shape::splitFp32)
     {
         multiplySplitFp32<ConstantB>(acc, shared, pipeline, state, range.count, limits, range.first * Shape::boxes);
@@ -31,7 +38,7 @@ WPK_DEVICE void multiplySteps(float (&acc)[Shape::accumulators], unsigned char* 
     }
     else
     {
-        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count);
+        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count, passTurn);
     }
 }
 
@@ -97,7 +104,8 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
 
 // The tiles of a persistent block. While the consumers store a tile, the producer asks for steps of the next ones, as
 // many as there are stages. So the first copies are waited for once a block; and the epilogue's staging lies behind the
-// pipeline, not in it.
+// pipeline, not in it. With ping-pong the second warpgroup begins with the second tile, and each passes over the
+// other's.
 template <class Problem, class Shape, class Loader, class Rows, class Limits>
 WPK_DEVICE void computePersistent(
     unsigned char* shared, const TensorMaps<2>& maps, const OutputWindow<Rows>& output, const Limits& limits)
@@ -110,9 +118,17 @@ WPK_DEVICE void computePersistent(
         pipeline.init();
         Loader(maps, output).prefetch();
     }
-    __syncwarp();    // the producer's lanes took different ways
-    __syncthreads(); // @persistent_barriers_ready, for everyone
-    const auto prefetch = prefetchOf<Problem, Shape, Shape::consumers>(tiles.window(output)); // of the first tile
+    if constexpr (Shape::multicast > 1)
+        syncCluster(); // @persistent_cluster_ready
+    __syncwarp();      // the producer's lanes took different ways
+    __syncthreads();   // @persistent_barriers_ready, for everyone
+    const int group = Shape::pingpong ? warpIndex() / Shape::kGroupWarps : 0;
+    PersistentTileScheduler<Shape> first = tiles; // of the warpgroup
+    if (group != 0)
+        first.advance();
+    constexpr int kThreads = Shape::stageWarps * kWarpSize; // that store a tile
+    const OperandPrefetch<Problem, Rows, Shape::blockM, Shape::blockN, kThreads> prefetch(
+        first.window(output), static_cast<int>(threadIdx.x) % kThreads);
     if (isProducer)
         producePersistent<Shape, Loader>(pipeline, tiles, maps, output);
     else if (warpIndex() < Shape::warpsM)
@@ -124,17 +140,31 @@ WPK_DEVICE void computePersistent(
     prefetch.behindFirstTiles();
     const SplitRange<1, Loader::kSteps> whole;
     PipelineState<Shape::stages> state;
+    const auto passOver = [&]
+    {
+        tiles.advance();
+        state.skip(Loader::kSteps); // @steps_skipped
+    };
+    if (group != 0)
+        passOver();
+    int turn = group ^ 1; // @first_turn
     // @tiles_in_turn
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
         float acc[Shape::accumulators] = {}; // @sums_zeroed
+        if constexpr (Shape::pingpong)
+            pipeline.awaitTurn(group, turn);
+        turn ^= 1;
         multiplySteps<typename Problem::Multiply, Shape, Loader::kConstantB>(
-            acc, shared, pipeline, state, whole, limits);
+            acc, shared, pipeline, state, whole, limits, group);
         pipeline.release(state.lastStage()); // @last_stage_released
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
-        storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), tiles.window(output)); // @staged_beside
+        const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0); // @group_placed
+        storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), window);       // @staged_beside
+        if constexpr (Shape::pingpong)
+            passOver();
     }
 }
 

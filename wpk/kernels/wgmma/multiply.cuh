@@ -32,13 +32,16 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
 }
 
 // acc += A * B over a warpgroup's rows of `count` steps, from `state` on. The products of a step run while those of the
-// next one are started; then its stage is released, but for the last.
-template <class T, class Shape>
+// next one are started; then its stage is released, but for the last. `started` is called when all products are under
+// way.
+template <class T, class Shape, class Started>
 WPK_DEVICE void multiplyFromShared(float (&acc)[Shape::accumulators], const WgmmaPipeline<Shape>& pipeline,
-    PipelineState<Shape::stages>& state, int count)
+    PipelineState<Shape::stages>& state, int count, const Started& started)
 {
-    const int groupRows =
-        warpIndex() / Shape::kGroupWarps * (Shape::kGroupRows * Shape::kBoxRowBytes); // @rows_of_group
+    constexpr int kProductBytes = Shape::kProductRows * Shape::kBoxRowBytes;
+    constexpr int kProducts = Shape::kGroupRows / Shape::kProductRows; // one below the other
+    auto& sums = reinterpret_cast<float(&)[kProducts][Shape::blockN / 2]>(acc);
+    const int groupRows = Shape::pingpong ? 0 : warpIndex() / Shape::kGroupWarps * kProductBytes; // @rows_of_group
     int previous = 0;
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
@@ -52,8 +55,13 @@ WPK_DEVICE void multiplyFromShared(float (&acc)[Shape::accumulators], const Wgmm
         {
             WPK_UNROLL
             for (int slice = 0; slice < Shape::slices; ++slice)
-                wgmma<T, Major::k, Shape::majorB>(
-                    acc, a + (box * Shape::boxBytesA / 16 + slice * 2), b + sliceOfB<Shape>(box, slice), 1);
+            {
+                WPK_UNROLL
+                for (int product = 0; product < kProducts; ++product)
+                    wgmma<T, Major::k, Shape::majorB>(sums[product],
+                        a + ((box * Shape::boxBytesA + product * kProductBytes) / 16 + slice * 2), // @rows_of_product
+                        b + sliceOfB<Shape>(box, slice), 1);
+            }
         }
         commitWgmma();
         waitWgmma<1>();
@@ -62,6 +70,7 @@ WPK_DEVICE void multiplyFromShared(float (&acc)[Shape::accumulators], const Wgmm
         previous = state.stage;
         state.advance();
     }
+    started();
     waitWgmma<0>(acc); // @products_awaited
 }
 

@@ -27,6 +27,13 @@ struct PipelineState
         }
     }
 
+    // So many steps further on.
+    WPK_DEVICE void skip(int steps)
+    {
+        phase ^= (stage + steps) / Stages % 2; // @phase_skipped
+        stage = (stage + steps) % Stages;
+    }
+
     // The stage of the step before.
     WPK_DEVICE int lastStage() const
     {
@@ -95,9 +102,9 @@ struct PipelineBarriers
 // needed then, but never over barriers: an initialised barrier's memory is for nothing else (PTX ISA,
 // "mbarrier.inval"), and words of sums that lay there were seen to change.
 template <class Shape>
-struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::warpsM, Shape::multicast>
+struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, Shape::multicast>
 {
-    using Barriers = PipelineBarriers<Shape::stages, Shape::warpsM, Shape::multicast>;
+    using Barriers = PipelineBarriers<Shape::stages, Shape::stageWarps, Shape::multicast>;
     SharedAddress shared;
 
     WPK_DEVICE explicit WgmmaPipeline(SharedAddress shared) : Barriers{shared + barriersAt()}, shared(shared) {}
@@ -105,7 +112,27 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::warpsM, Shape::mul
     WPK_DEVICE void init() const
     {
         Barriers::init();
+        if constexpr (Shape::pingpong)
+        {
+            initBarrier(turnOf(0), Shape::kGroupWarps);
+            initBarrier(turnOf(1), Shape::kGroupWarps);
+        }
         fenceBarrierInit();
+    }
+
+    // With ping-pong: a group waits until the products of the tile before its own are under way, which are the other
+    // group's. `parity` of its first tile is 1 where it has the first of all, else 0, and alternates. Without this
+    // order it would be more than a round of the pipeline ahead of what it waits for.
+    WPK_DEVICE void awaitTurn(int group, int parity) const
+    {
+        waitBarrier(turnOf(group), parity); // @turn_awaited
+        __syncwarp();
+    }
+    // A warp says so to the other group.
+    WPK_DEVICE void passTurn(int group) const
+    {
+        if (laneIndex() == 0)
+            arriveBarrier(turnOf(group ^ 1)); // @turn_passed
     }
     WPK_DEVICE SharedAddress tileA(int stage) const
     {
@@ -122,7 +149,7 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::warpsM, Shape::mul
     }
     static WPK_DEVICE constexpr int bytes()
     {
-        return barriersAt() + Barriers::kBytes;
+        return turnsAt() + (Shape::pingpong ? 16 : 0);
     }
     // Shared memory of the block: a persistent kernel's epilogue is staged beside the pipeline, which goes on
     // meanwhile.
@@ -132,6 +159,14 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::warpsM, Shape::mul
     }
 
 private:
+    static WPK_DEVICE constexpr int turnsAt()
+    {
+        return barriersAt() + Barriers::kBytes;
+    }
+    WPK_DEVICE SharedAddress turnOf(int group) const
+    {
+        return shared + turnsAt() + group * 8;
+    }
     static WPK_DEVICE constexpr int barriersAt()
     {
         const int end = smallB(0) + (Shape::splitFp32 ? 2 * Shape::boxBytesB : 0);

@@ -84,6 +84,28 @@ WPK_DEVICE void producePrologue(const WgmmaPipeline<Shape>& pipeline, const Load
         loader.copyA(pipeline.tileA(stage), pipeline.full(stage), first + stage);
 }
 
+// Behind a prologue the producer waits for the stages of its first round, else it is a round ahead.
+template <class Shape>
+WPK_DEVICE int phaseOfEmpty(const PipelineState<Shape::stages>& state)
+{
+    return Shape::persistent ? state.phase ^ 1 : state.phase;
+}
+
+// With multicast waits until the last `count` stages are released, from `state` on: then no other block arrives here
+// any more, and what this one has asked for has come.
+template <class Shape>
+WPK_DEVICE void drainStages(const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages> state, int count)
+{
+    if constexpr (Shape::multicast == 1)
+        return;
+    WPK_KEEP_LOOP
+    for (int step = 0; step < count; ++step)
+    {
+        waitBarrier(pipeline.empty(state.stage), phaseOfEmpty<Shape>(state));
+        state.advance();
+    }
+}
+
 // Asks for steps from `begin` to `end`, each as soon as its stage is empty. `waits`: before the first A the kernels in
 // front have to end.
 template <class Shape, class Loader>
@@ -93,8 +115,7 @@ WPK_DEVICE void produceSteps(const WgmmaPipeline<Shape>& pipeline, PipelineState
     WPK_KEEP_LOOP
     for (int step = begin; step < end; ++step)
     {
-        // Behind a prologue the producer waits for the stages of its first round, else it is a round ahead.
-        pipeline.acquire(state.stage, Shape::persistent ? state.phase ^ 1 : state.phase, Shape::stageBytes);
+        pipeline.acquire(state.stage, phaseOfEmpty<Shape>(state), Shape::stageBytes);
         loader.copyB(pipeline.tileB(state.stage), pipeline.full(state.stage), first + step);
         if (waits) // @first_a_awaits
             waitForPrevious();
@@ -113,15 +134,7 @@ WPK_DEVICE void produceOneTile(const WgmmaPipeline<Shape>& pipeline, const Loade
     produceSteps(pipeline, state, loader, first, Shape::stages, count, waits);
     if (Shape::early)
         releaseNext();
-    // With multicast all stages are released first: then no other block arrives here any more, and what this one has
-    // asked for has come.
-    const int end = Shape::multicast == 1 ? count : count + Shape::stages; // @stages_drained
-    WPK_KEEP_LOOP
-    for (int step = maxOf(Shape::stages, count); step < end; ++step)
-    {
-        waitBarrier(pipeline.empty(state.stage), state.phase);
-        state.advance();
-    }
+    drainStages<Shape>(pipeline, state, minOf(Shape::stages, count)); // @stages_drained
 }
 
 // Asks for all steps of all tiles of a persistent block.
@@ -141,6 +154,7 @@ WPK_DEVICE void producePersistent(
     }
     if (Shape::early)
         releaseNext();
+    drainStages<Shape>(pipeline, state, Shape::stages); // @persistent_stages_drained
 }
 
 } // namespace wpk

@@ -1,6 +1,7 @@
 // Which tiles a persistent block computes.
 #pragma once
 
+#include <wpk/kernels/cluster.cuh>
 #include <wpk/kernels/output_window.cuh>
 #include <wpk/kernels/portable.cuh>
 
@@ -8,16 +9,18 @@ namespace wpk
 {
 
 // Every gridDim.x-th tile of the output, counted along the columns first. Blocks that work at the same time then share
-// rows of A, which come from memory once.
+// rows of A, which come from memory once. With multicast the blocks of a cluster have neighbouring tiles, which are
+// counted together; of an odd number of them the last one lies outside of the output.
 template <class Shape>
 class PersistentTileScheduler
 {
 public:
     template <class Rows>
     WPK_DEVICE explicit PersistentTileScheduler(const OutputWindow<Rows>& output)
-        : across_(ceilDivide(output.storedColumns, Shape::blockN)),
-          tile_(static_cast<int>(blockIdx.x)),
-          end_(ceilDivide(output.rowEnd, Shape::blockM) * across_) // @tiles_counted
+        : across_(ceilDivide(output.storedColumns, Shape::blockN * Shape::multicastA)),
+          tile_(static_cast<int>(blockIdx.x) / Shape::multicast),
+          end_(ceilDivide(output.rowEnd, Shape::blockM * Shape::multicastB) * across_), // @tiles_counted
+          neighbour_(Shape::multicast == 1 ? 0 : clusterRank())                         // @neighbour_told
     {
     }
 
@@ -27,17 +30,19 @@ public:
     }
     WPK_DEVICE void advance()
     {
-        tile_ += static_cast<int>(gridDim.x); // @next_tile
+        tile_ += static_cast<int>(gridDim.x) / Shape::multicast; // @next_tile
     }
     // The tile's window of the output.
     template <class Rows>
     WPK_DEVICE OutputWindow<Rows> window(const OutputWindow<Rows>& output) const
     {
-        return output.at(tile_ / across_ * Shape::blockM, tile_ % across_ * Shape::blockN); // @tile_placed
+        const int row = tile_ / across_ * Shape::multicastB + (Shape::multicastB == 1 ? 0 : neighbour_);
+        const int column = tile_ % across_ * Shape::multicastA + (Shape::multicastA == 1 ? 0 : neighbour_);
+        return output.at(row * Shape::blockM, column * Shape::blockN); // @tile_placed
     }
 
 private:
-    int across_, tile_, end_;
+    int across_, tile_, end_, neighbour_;
 };
 
 } // namespace wpk

@@ -12,16 +12,17 @@
 namespace wpk
 {
 
-// The consumer warpgroups of a block: they multiply Rows x Columns, 64 rows each, from boxes of 128 bytes along k.
+// The consumer warpgroups of a block: they multiply Rows x Columns, GroupRows each, from boxes of 128 bytes along k.
 // Depth is the number of elements along k that a box has at most, where it is smaller: what follows them is zero. T is
 // the type of wgmma's operands.
-template <class T, int Rows, int Columns, int Depth>
-struct Warpgroups : StackedWarps<ceilDivide(Rows, 64) * 4, Columns>
+template <class T, int Rows, int Columns, int Depth, int GroupRows = 64>
+struct Warpgroups : StackedWarps<ceilDivide(Rows, GroupRows) * 4, Columns>
 {
-    using Warps = StackedWarps<ceilDivide(Rows, 64) * 4, Columns>;
-    static constexpr int kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
+    using Warps = StackedWarps<ceilDivide(Rows, GroupRows) * 4, Columns>;
+    static constexpr int kBoxRowBytes = 128, kGroupWarps = 4;
+    static constexpr int kProductRows = 64, kGroupRows = GroupRows; // of one wgmma, and of all that a group asks for
     static constexpr int kBoxDepth = kBoxRowBytes / static_cast<int>(sizeof(typename MmaStored<T>::Type));
-    static constexpr int blockN = Columns, accumulators = Columns / 2;
+    static constexpr int blockN = Columns, accumulators = GroupRows / kProductRows * (Columns / 2);
     static constexpr int consumers = Warps::warpsM * kWarpSize; // threads
     // As storeTiles sees the columns that a persistent kernel stages at once: the memory lies beside its pipeline.
     using Staged = StackedWarps<Warps::warpsM, minOf(Columns, 64)>;
@@ -29,19 +30,26 @@ struct Warpgroups : StackedWarps<ceilDivide(Rows, 64) * 4, Columns>
     static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
 };
 
-// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share and
-// persistent, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number of elements along k that a
-// step has at most, where it is smaller than a tile: what follows them is zero. B lies along k, or across it. T is the
-// type of wgmma's operands.
+// Those of a schedule: a tile's rows are shared among them; or there are two, and each has tiles of its own.
+template <class T, class Schedule, int Depth>
+using ScheduledWarpgroups = Warpgroups<T, Schedule::pingpong != 0 ? 2 * Schedule::block_m : Schedule::block_m,
+    Schedule::block_n, Depth, Schedule::pingpong != 0 ? Schedule::block_m : 64>;
+
+// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share,
+// persistent and pingpong, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number of elements
+// along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along k, or
+// across it. T is the type of wgmma's operands.
 template <class T, class Schedule, int Depth, Major MajorB = Major::k>
-struct WgmmaShape : Warpgroups<T, Schedule::block_m, Schedule::block_n, Depth>
+struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
 {
-    using Groups = Warpgroups<T, Schedule::block_m, Schedule::block_n, Depth>;
+    using Groups = ScheduledWarpgroups<T, Schedule, Depth>;
     using Groups::blockN, Groups::kBoxDepth, Groups::kBoxRowBytes;
     static constexpr int blockM = Schedule::block_m, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
     static constexpr bool early = Schedule::early != 0; // programmatic dependent launch
     static constexpr bool persistent = Schedule::persistent != 0;
+    static constexpr bool pingpong = Schedule::pingpong != 0;
+    static constexpr int stageWarps = pingpong ? Groups::kGroupWarps : Groups::warpsM; // that multiply what a stage has
     static constexpr bool splitFp32 = isSame<T, SplitFp32>; // a product of fp32 as three of tf32
     // Blocks of the cluster in which the partial sums of split-K meet.
     static constexpr int splitCluster = Schedule::cluster != 0 ? Schedule::split : 1;

@@ -5,18 +5,20 @@ finds the pixels of a tap by itself (im2col mode), so a step costs the threads n
 but the wait for it.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.dims import product
 from wpk.dtypes import Precision
 from wpk.launch import Im2col, TensorMapArgument
-from wpk.problems import Convolution
+from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import convolution_copies
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
+from wpk.schedules.limit import Limit
 from wpk.schedules.unit import Members
 from wpk.schedules.wgmma.template import WgmmaTemplate
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
-from wpk.schedules.wgmma.tiles import WgmmaSchedule
+from wpk.schedules.wgmma.tiles import NO_PINGPONG, WgmmaSchedule
 from wpk.targets import Target
 
 _CORNERS = range(-128, 128)  # of a window, in pixels (wpk.tensor_maps)
@@ -29,7 +31,7 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
 
     name: ClassVar[str] = "conv_wgmma"
     header: ClassVar[str] = "wgmma/conv"
-    version: ClassVar[int] = 13
+    version: ClassVar[int] = 14
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = WgmmaSchedule
@@ -43,6 +45,10 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
         """Return the packing: filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
         return convolution_copies.packing(problem)
+
+    def _limits(self, problem: Convolution) -> Sequence[Limit]:
+        limited = (NO_PINGPONG,) if isinstance(problem, ClampedConvolution) else ()
+        return (*super()._limits(problem), *limited)
 
     def _view(self, problem: Convolution) -> ConvolutionView:
         return ConvolutionView(problem, box_depth(problem.precision))

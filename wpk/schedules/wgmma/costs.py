@@ -34,8 +34,13 @@ WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 
 def threads(columns: Columns) -> Floats:
     """Count the threads of a block."""
-    groups = columns["block_m"] // GROUP_ROWS
-    return (groups * GROUP_THREADS + WARP).astype(np.float64)
+    return (_groups(columns) * GROUP_THREADS + WARP).astype(np.float64)
+
+
+def _groups(columns: Columns) -> Floats:
+    """Count the consumer warpgroups: two that have tiles of their own, or as many as a tile's rows need."""
+    groups: Floats = np.where(columns["pingpong"] == 1, 2, columns["block_m"] // GROUP_ROWS)
+    return groups
 
 
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:
@@ -51,9 +56,9 @@ def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     barriers = columns["stages"] * BARRIER_BYTES
     staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
     staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
-    both = tiles + columns["block_m"] * (staged + 8) * 4.0
+    both = tiles + _groups(columns) * GROUP_ROWS * (staged + 8) * 4.0
     needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(tiles, staging))
-    return needed + barriers
+    return needed + barriers + BARRIER_BYTES * columns["pingpong"]
 
 
 def registers(columns: Columns, precision: Precision) -> Floats:
@@ -62,7 +67,8 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     Of fp32 accumulators twice, a warp's rows of a box with both of their parts, and up to four
     vectors of B under way to where what is cut off it lies.
     """
-    accumulators = columns["block_n"] / 2
+    tile_groups = columns["block_m"] // GROUP_ROWS
+    accumulators = columns["block_n"] / 2 * np.where(columns["pingpong"] == 1, tile_groups, 1)
     consumers = threads(columns) - WARP
     vectors = np.ceil(columns["block_n"] * _BOX_ROW_BYTES / 16 / consumers)
     split = accumulators + _FP32_ROWS + 4 * np.minimum(vectors, 4)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from wpk.dims import minimum, product
+from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, Work
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Grid
@@ -28,6 +29,16 @@ def persistent_axis(rows: int, columns: int, target: Target) -> tuple[int, ...]:
     blocks = tuple(count * target.sm_count for count in _OF_SM)
     tiles = -(-rows // _TILE) * -(-columns // _TILE)
     return (0, *blocks) if tiles > blocks[-1] else (0,)
+
+
+def pingpong_axis(persistent: tuple[int, ...], precision: Precision) -> tuple[int, ...]:
+    """Return the values to try: turns of warpgroups where there are persistent blocks, but not in fp32.
+
+    Args:
+        persistent: What `persistent_axis` returned.
+        precision: Of the product.
+    """
+    return (0, 1) if len(persistent) > 1 and precision is not Precision.FP32 else (0,)
 
 
 def persistent_limits(target: Target) -> tuple[Limit, ...]:

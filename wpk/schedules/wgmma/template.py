@@ -47,13 +47,14 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
         return tiles.useful_limits(_multicast(self._view(problem)), target)
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Tell apart split-K with and without a cluster, multicast, persistent blocks; each with early launch or not.
+        """Tell apart split-K with and without a cluster, multicast, persistent blocks, and those of warpgroups in turns.
 
-        The score does not see the launch, nor what a cluster costs, nor what persistent blocks save.
+        Each with early launch or not: the score does not see the launch, nor what a cluster costs, nor what
+        persistent blocks and turns save.
         """
         ways = (columns["split"] > 1) + columns["cluster"] + 3 * (columns["share"] > 0)
         families: NDArray[np.int64] = (
-            2 * (ways + 4 * (columns["persistent"] > 0)) + columns["early"]
+            2 * (ways + 4 * ((columns["persistent"] > 0) + columns["pingpong"])) + columns["early"]
         )
         return families
 

@@ -20,7 +20,12 @@ from wpk.schedules.wgmma.multicast import (
     Multicast,
     paired_grid,
 )
-from wpk.schedules.wgmma.persistent import persistent_axis, persistent_grid, persistent_limits
+from wpk.schedules.wgmma.persistent import (
+    persistent_axis,
+    persistent_grid,
+    persistent_limits,
+    pingpong_axis,
+)
 from wpk.schedules.wgmma.tensor_copies import box_depth
 from wpk.targets import Target
 
@@ -29,12 +34,15 @@ _BLOCK_M = (GROUP_ROWS, 2 * GROUP_ROWS)  # one or two consumer warpgroups
 _MOST_BOXES = 16  # of a pipeline: more do not fit, or begin after the first ones have come
 _MOST_SPLIT_CLUSTER = 8  # blocks of a cluster that every GPU of sm_90 places
 _MOST_FP32_COLUMNS = 128  # of a tile whose sums are kept twice
+_MOST_SUMS = 128 * 128  # of a warpgroup: 128 registers of each thread
 _MOST_SPLIT_COLUMNS = 128  # of a tile of split-K: so many sums and as many loads fit
 
 
 @dataclass(frozen=True)
 class WgmmaSchedule(TileSchedule):
     """The tile of a block, 64 rows for each consumer warpgroup, and the pipeline that TMA fills.
+
+    With ping-pong each of two consumer warpgroups has tiles of its own, one after another.
 
     Attributes:
         stages: Stages of the pipeline.
@@ -44,6 +52,8 @@ class WgmmaSchedule(TileSchedule):
         share: Multicast to two blocks of a cluster: 0 nothing; 1 tiles of A, to blocks side by side;
             2 tiles of B, to blocks one below the other.
         persistent: Persistent blocks, which compute tiles one after another; 0 where each tile has a block.
+        pingpong: 1 where two warpgroups of a persistent block have tiles in turns: one stores while the other
+            multiplies.
     """
 
     stages: int
@@ -52,15 +62,19 @@ class WgmmaSchedule(TileSchedule):
     early: int = 0
     share: int = 0
     persistent: int = 0
+    pingpong: int = 0
 
     @property
     def threads(self) -> int:
         """Threads of a block: its consumer warpgroups, and the producer warp."""
-        return self.block_m // GROUP_ROWS * GROUP_THREADS + WARP
+        groups = PAIR if self.pingpong else self.block_m // GROUP_ROWS
+        return groups * GROUP_THREADS + WARP
 
     @property
     def cluster_shape(self) -> tuple[int, int, int]:
-        """Blocks of a cluster, of multicast or of split-K."""
+        """Blocks of a cluster, of multicast or of split-K; persistent ones lie in a row."""
+        if self.persistent:
+            return self.multicast_a * self.multicast_b, 1, 1
         return self.multicast_b, self.multicast_a, self.split if self.cluster else 1
 
     @property
@@ -95,7 +109,8 @@ def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, 
         "split": split_axis(reduction, depth),
         "cluster": (0, 1),
         "share": Multicast(rows, columns).axis(boxes, target),
-        "persistent": persistent_axis(rows, columns, target),
+        "persistent": (persistent := persistent_axis(rows, columns, target)),
+        "pingpong": pingpong_axis(persistent, precision),
     }
 
 
@@ -122,7 +137,7 @@ def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
             f"stages * block_k <= {_MOST_BOXES * depth}",
             f"the pipeline has at most {_MOST_BOXES} boxes",
         ),
-        *([narrow] if precision is Precision.FP32 else ()),
+        *([narrow, NO_PINGPONG] if precision is Precision.FP32 else ()),
         *split_limits(reduction),
         Limit(
             f"stages == 2 or persistent != 0 or stages <= {steps}",
@@ -149,6 +164,11 @@ def useful_limits(multicast: Multicast, target: Target) -> Sequence[Limit]:
         *multicast.limits(),
     )
 
+
+NO_PINGPONG = Limit(
+    "pingpong == 0", "warpgroups take turns where both operands are multiplied as they come"
+)
+"""Of what goes through registers: products of fp32, and of inputs between limits."""
 
 COLUMN_LIMITS = (
     Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two"),
@@ -179,8 +199,14 @@ _SHAPES = (
         f"tiles that are multicast have at least {LEAST_COLUMNS} columns",
     ),
     Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
+    Limit("persistent == 0 or split == 1", "persistent blocks have whole reductions"),
     Limit(
-        "persistent == 0 or (split == 1 and share == 0)",
-        "persistent blocks have whole reductions of their own",
+        f"persistent % {PAIR} == 0 or share == 0", "persistent blocks that multicast are in pairs"
+    ),
+    Limit("pingpong in (0, 1)", "pingpong is 0 or 1"),
+    Limit("pingpong == 0 or persistent != 0", "warpgroups take turns in persistent blocks"),
+    Limit(
+        f"pingpong == 0 or block_m * block_n <= {_MOST_SUMS}",
+        f"a warpgroup that has a tile of its own has {_MOST_SUMS} sums at most",
     ),
 )
