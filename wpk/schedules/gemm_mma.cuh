@@ -76,8 +76,8 @@ WPK_DEVICE void gemmMma(
     LoaderB loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
 
     typename Shape::Sum acc[Shape::tilesM][Shape::tilesN][4] = {};
-    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(
-        acc, shared, loaderA, loaderB, range.count, prefetch); // @constant_b
+    // @constant_b
+    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count, prefetch);
     if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
         return;
     storeTiles<Problem, Shape>(acc, shared, window);

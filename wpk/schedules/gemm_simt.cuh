@@ -42,8 +42,8 @@ WPK_DEVICE void gemmSimt(
 
     const SimtThread<Shape> thread;
     SimtSum<A, B, Number> acc[Shape::threadM][Shape::threadN] = {};
-    multiplySimtTiles<Shape, Problem::b_constant>(
-        acc, thread, shared, loaderA, loaderB, range.count, prefetch); // @constant_b
+    // @constant_b
+    multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count, prefetch);
     if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
         return;
     storeSimtTile<Problem, Shape>(acc, thread, window);
