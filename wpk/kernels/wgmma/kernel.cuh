@@ -122,22 +122,21 @@ WPK_DEVICE void computePersistent(
         syncCluster(); // @persistent_cluster_ready
     __syncwarp();      // the producer's lanes took different ways
     __syncthreads();   // @persistent_barriers_ready, for everyone
-    const int group = Shape::pingpong ? warpIndex() / Shape::kGroupWarps : 0;
-    PersistentTileScheduler<Shape> first = tiles; // of the warpgroup
-    if (group != 0)
-        first.advance();
-    constexpr int kThreads = Shape::stageWarps * kWarpSize; // that store a tile
-    const OperandPrefetch<Problem, Rows, Shape::blockM, Shape::blockN, kThreads> prefetch(
-        first.window(output), static_cast<int>(threadIdx.x) % kThreads);
+    // Of the first tile. With ping-pong no register is left for it, and one group's epilogue hides behind the other's
+    // products.
+    const auto prefetch = prefetchOf<Problem, Shape, Shape::consumers>(tiles.window(output));
+    constexpr bool kPrefetches = !Shape::pingpong;
     if (isProducer)
         producePersistent<Shape, Loader>(pipeline, tiles, maps, output);
-    else if (warpIndex() < Shape::warpsM)
+    else if (kPrefetches && warpIndex() < Shape::warpsM)
         prefetch.constants();
     if (Shape::early)
         waitForPrevious(); // @epilogue_awaits: it touches memory that kernels in front touch
     if (warpIndex() >= Shape::warpsM)
         return;
-    prefetch.behindFirstTiles();
+    if constexpr (kPrefetches)
+        prefetch.behindFirstTiles();
+    const int group = Shape::pingpong ? warpIndex() / Shape::kGroupWarps : 0;
     const SplitRange<1, Loader::kSteps> whole;
     PipelineState<Shape::stages> state;
     const auto passOver = [&]
