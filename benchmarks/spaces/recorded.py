@@ -7,7 +7,7 @@ and a **grid**. Schedules of a part are in the order of the estimate.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -79,7 +79,7 @@ class RecordedSpace:
 
     def columns(self, rows: NDArray[np.int64]) -> Columns:
         """Return some of its schedules."""
-        return dict(zip(self.names, self.table[rows].T, strict=True))
+        return columns_of(self.template, self.names, self.table[rows])
 
     def as_learned(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return some rows in the order of the learned costs.
@@ -141,6 +141,16 @@ def _space(header: Header, known: Known, target: Target) -> RecordedSpace | None
     )
 
 
+def columns_of(template: Template, names: Sequence[str], table: NDArray[np.int64]) -> Columns:
+    """Return recorded schedules as columns, one for each parameter of today's template.
+
+    Those that it has had since the record have the value that changes nothing: their default.
+    """
+    columns = dict(zip(names, table.T, strict=True))
+    since = [field for field in fields(template.schedule_type) if field.name not in columns]
+    return columns | {field.name: np.full(len(table), field.default) for field in since}
+
+
 def make_space(
     name: str,
     problem: Layer,
@@ -168,7 +178,7 @@ def make_space(
     rows = {each: row for row, each in enumerate(values)}
     names = [name for name, _ in trials[0].candidate.configuration]
     table = np.asarray(values, np.int64)
-    predicted = estimates(problem, template, target, dict(zip(names, table.T, strict=True)))
+    predicted = estimates(problem, template, target, columns_of(template, names, table))
 
     def ranked(part: Sequence[Values]) -> NDArray[np.int64]:
         found = np.asarray([rows[each] for each in part if each in rows], np.int64)
