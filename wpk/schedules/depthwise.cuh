@@ -226,6 +226,9 @@ WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, vo
     const bool computes = (Problem::paddingC == 0 || part.valid > 0) && (Problem::paddingQ == 0 || end.q < Problem::q);
     typename Tile::Weights weights[Tile::weightRows][Problem::filterW] = {};
     releaseIfEarly<Schedule>();
+    detail::prefetchFilter<Problem, Tile::weightRows, Schedule::threads>(inputs.at[1]);
+    if (computes)
+        end.prefetch();
     WPK_UNROLL
     for (int r = 0; r < Tile::weightRows; ++r)
     {
@@ -233,11 +236,7 @@ WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, vo
             // @weights_loaded
             detail::loadFilterRow<Problem, Tile>(inputs.at[1], r, part.start, part.valid, weights[r]);
     }
-    // Weights are constants: they may be asked for before.
-    detail::prefetchFilter<Problem, Tile::weightRows, Schedule::threads>(inputs.at[1]);
-    if (computes)
-        end.prefetch();      // @operands_asked_for
-    waitIfEarly<Schedule>(); // @previous_awaited
+    waitIfEarly<Schedule>(); // @previous_awaited: weights are constants: they may be asked for before
     if (!inside)
         return;
     end.begin();
