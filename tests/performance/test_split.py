@@ -40,7 +40,12 @@ def chosen_split(problem: Convolution | Matmul) -> int:
 def test_what_leaves_most_of_the_gpu_idle_is_split(precision: Precision) -> None:
     assert chosen_split(convolution(precision, 512, 7, 1)) > 1
     assert chosen_split(convolution(precision, 256, 14, 1)) > 1
-    assert chosen_split(product(precision, 1, 1000, 4096)) > 1
+    assert chosen_split(product(precision, 32, 1000, 4096)) > 1
+
+
+@pytest.mark.parametrize("precision", list(ASKED))
+def test_of_one_row_threads_of_a_block_share_the_reduction(precision: Precision) -> None:
+    assert chosen_split(product(precision, 1, 1000, 4096)) == 1
 
 
 @pytest.mark.parametrize("precision", list(ASKED))

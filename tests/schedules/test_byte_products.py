@@ -18,6 +18,7 @@ from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
+from wpk.schedules.gemm_skinny import GemmSkinnyTemplate, SkinnySchedule
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATES
 from wpk.schedules.simt_tiles import SimtSchedule
@@ -26,7 +27,8 @@ from wpk.targets import find_target
 
 MMA = MmaSchedule(block_m=32, block_n=32, block_k=64, warps_m=2, warps_n=1, stages=3)
 SIMT = SimtSchedule(16, 32, 16, 2, 4, row_major=0, padding=0, prefetch=1)
-GEMMS = [(GemmMmaTemplate(), MMA), (GemmSimtTemplate(), SIMT)]
+SKINNY = SkinnySchedule(4, 2, threads_k=4, threads_n=16, depth=1, prefetch=1)
+GEMMS = [(GemmMmaTemplate(), MMA), (GemmSimtTemplate(), SIMT), (GemmSkinnyTemplate(), SKINNY)]
 CONVOLUTIONS = [(ConvMmaTemplate(), MMA), (ConvSimtTemplate(), SIMT)]
 SIGNS = [(DType.INT8, DType.INT8), (DType.UINT8, DType.INT8)]
 SIGNED_OR_NOT = [*SIGNS, (DType.INT8, DType.UINT8), (DType.UINT8, DType.UINT8)]
@@ -102,6 +104,8 @@ def test_products_of_computed_bytes_are_exact(
     template: Any, schedule: Any, a: DType, b: DType, transposed: bool, checking_execution: Any
 ) -> None:
     problem = matmul(19, 48, 96, a, b, constant=False, transposed=transposed)
+    if schedule is SKINNY and not transposed:  # a thread has the columns that it loads together
+        schedule = replace(schedule, thread_n=16, threads_k=16, threads_n=4)
     y, sums = product(checking_execution, template, schedule, problem)
     assert np.array_equal(y, sums.astype(np.float32))
 
@@ -182,7 +186,7 @@ def test_gpus_without_asynchronous_copies_multiply_bytes_on_the_ordinary_cores()
     "template", [t for t in TEMPLATES if t.problem_type in (Matmul, Convolution)]
 )
 def test_every_template_carries_products_of_bytes_or_says_why_not(template: Any) -> None:
-    carries = {"gemm_mma", "gemm_simt", "conv_mma", "conv_simt"}
+    carries = {"gemm_mma", "gemm_simt", "gemm_skinny", "conv_mma", "conv_simt"}
     if template.problem_type is Matmul:
         problem: Any = matmul(64, 64, 128, DType.INT8, DType.INT8, constant=True)
     else:

@@ -100,6 +100,16 @@ FAULTS: list[tuple[str, Fault]] = [
             _TOUCHED,
         ),
     ),
+    ("gemm_skinny", NO_WAIT),
+    ("gemm_skinny", Fault("rows read too early", move("rows_begun", before=WAIT), _TOUCHED)),
+    (
+        "gemm_skinny",
+        Fault(
+            "a computed operand taken for a constant",
+            change("constant_b", "Problem::b_constant", "true"),
+            _TOUCHED,
+        ),
+    ),
     ("conv_patch", NO_WAIT),
     *((name, NO_WAIT_AT_ALL) for name in ("conv_mma", "gemm_mma")),
     (

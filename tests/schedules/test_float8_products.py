@@ -18,6 +18,7 @@ from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
+from wpk.schedules.gemm_skinny import GemmSkinnyTemplate, SkinnySchedule
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATES
 from wpk.schedules.simt_tiles import SimtSchedule
@@ -26,7 +27,8 @@ from wpk.targets import find_target
 
 MMA = MmaSchedule(block_m=32, block_n=32, block_k=64, warps_m=2, warps_n=1, stages=3)
 SIMT = SimtSchedule(16, 32, 16, 2, 4, row_major=0, padding=0, prefetch=1)
-GEMMS = [(GemmMmaTemplate(), MMA), (GemmSimtTemplate(), SIMT)]
+SKINNY = SkinnySchedule(4, 2, threads_k=4, threads_n=16, depth=1, prefetch=1)
+GEMMS = [(GemmMmaTemplate(), MMA), (GemmSimtTemplate(), SIMT), (GemmSkinnyTemplate(), SKINNY)]
 CONVOLUTIONS = [(ConvMmaTemplate(), MMA), (ConvSimtTemplate(), SIMT)]
 TYPES = [DType.FP8_E4M3, DType.FP8_E5M2]
 TARGETS = ("a100", "rtx4090", "h100", "b200")
@@ -180,7 +182,7 @@ def test_the_units_of_fp16_multiply(target: str, dtype: DType) -> None:
     "template", [t for t in TEMPLATES if t.problem_type in (Matmul, Convolution)]
 )
 def test_every_template_carries_them_or_says_why_not(template: Any) -> None:
-    carries = {"gemm_mma", "gemm_simt", "conv_mma", "conv_simt"}
+    carries = {"gemm_mma", "gemm_simt", "gemm_skinny", "conv_mma", "conv_simt"}
     is_product = template.problem_type is Matmul
     problem: Any = matmul(64, 64, 128, TYPES[0]) if is_product else convolution(64, 64, 7, TYPES[0])
     reason = template.why_not(problem, find_target("h200"))

@@ -16,6 +16,7 @@ from wpk.errors import CompileError
 from wpk.extent import Extent
 from wpk.performance.rates import StepRates
 from wpk.problems import Convolution, Matmul, Tensor
+from wpk.schedules.gemm_skinny import SkinnySchedule
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.simt_tiles import SimtSchedule
@@ -26,6 +27,7 @@ TILE = MmaSchedule(block_m=128, block_n=64, block_k=32, warps_m=4, warps_n=2, st
 SIMT_TILE = SimtSchedule(
     block_m=64, block_n=64, block_k=8, thread_m=8, thread_n=4, row_major=1, padding=4, prefetch=1
 )
+SKINNY = SkinnySchedule(block_m=4, thread_n=4, threads_k=32, threads_n=4, depth=2, prefetch=1)
 
 
 def image(dtype: DType, c: int, size: int) -> Tensor:
@@ -45,6 +47,7 @@ PROBLEMS: dict[str, tuple[Any, Any]] = {
     "conv_simt": (resnet(Precision.FP32), SIMT_TILE),
     "gemm_mma": (dense(Precision.BF16), TILE),
     "gemm_simt": (dense(Precision.FP32), SIMT_TILE),
+    "gemm_skinny": (dense(Precision.BF16, m=4, n=1000, k=1280), SKINNY),
 }
 
 
@@ -154,6 +157,15 @@ ILLEGAL: list[tuple[str, Any]] = [
     ("conv_simt", replace(SIMT_TILE, block_k=12)),
     ("conv_simt", replace(SIMT_TILE, thread_n=4, block_n=12, block_m=128, thread_m=1)),
     ("conv_simt", replace(SIMT_TILE, padding=2)),
+    ("gemm_skinny", replace(SKINNY, block_m=3)),
+    ("gemm_skinny", replace(SKINNY, thread_n=3)),
+    ("gemm_skinny", replace(SKINNY, threads_k=24)),
+    ("gemm_skinny", replace(SKINNY, threads_n=1, threads_k=16)),
+    ("gemm_skinny", replace(SKINNY, threads_n=64)),
+    ("gemm_skinny", replace(SKINNY, depth=8)),
+    ("gemm_skinny", replace(SKINNY, block_m=16, thread_n=8)),
+    ("gemm_skinny", replace(SKINNY, threads_k=2, threads_n=16)),
+    ("gemm_skinny", replace(SKINNY, split=6)),
     (
         "gemm_simt",
         replace(SIMT_TILE, block_m=128, block_n=16, block_k=32, thread_m=8, thread_n=8),
@@ -177,6 +189,9 @@ def _small_space(name: str) -> list[Any]:
     if name.endswith("mma"):
         values = ((16, 64), (16, 64), (8, 16, 64), (1, 4), (1, 2), (1, 2))
         return [MmaSchedule(*v) for v in product(*values)]
+    if name == "gemm_skinny":
+        ranges = ((3, 4, 16), (1, 3, 8), (4, 48, 256), (1, 3, 8), (1, 4), (0, 1), (1, 3, 40))
+        return [SkinnySchedule(*v) for v in product(*ranges)]
     axes = ((8, 64), (8, 32), (8, 32), (1, 3, 8), (1, 8), (0, 1), (0, 4), (1,))
     return [SimtSchedule(*v) for v in product(*axes)]
 
@@ -228,6 +243,8 @@ REFUSALS: list[tuple[str, Any, Any, str]] = [
     ("conv_simt", replace(resnet(Precision.FP32), n=Extent(10**6)), H200, "32-bit"),
     ("gemm_mma", dense(Precision.FP32), RTX4090, "three products of tf32 take longer"),
     ("gemm_simt", replace(dense(Precision.FP32), m=Extent(2**31)), H200, "32-bit"),
+    ("gemm_skinny", dense(Precision.FP32, m=17), H200, "17 rows"),
+    ("gemm_skinny", replace(dense(Precision.FP32, m=1), k=2**31), H200, "32-bit"),
 ]
 
 

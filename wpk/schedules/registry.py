@@ -17,6 +17,7 @@ from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
 from wpk.schedules.gather import GatherTemplate
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
+from wpk.schedules.gemm_skinny import GemmSkinnyTemplate
 from wpk.schedules.indexed_read import IndexedReadTemplate
 from wpk.schedules.indexed_write import IndexedWriteTemplate
 from wpk.schedules.latest_write import LatestWriteTemplate
@@ -44,6 +45,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvHaloTemplate(),
     GemmMmaTemplate(),
     GemmSimtTemplate(),
+    GemmSkinnyTemplate(),
     GemmWgmmaTemplate(),
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),

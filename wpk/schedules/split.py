@@ -28,16 +28,17 @@ def sum_registers(accumulators: Floats, threads: Floats, columns: Columns) -> Fl
     return np.where(columns["split"] > 1, accumulators + under_way + _ADDRESSES, 0.0)
 
 
-def split_limits(reduction: int, groups: int = 1) -> Sequence[Limit]:
+def split_limits(reduction: int, groups: int = 1, step: str = "block_k") -> Sequence[Limit]:
     """Return what SplitRange can divide, and a grid can hold.
 
     Args:
         reduction: Elements of it.
         groups: What the grid's z axis counts besides parts.
+        step: Elements that a block takes in a step, over the parameters.
     """
     return (
         Limit(
-            f"split == 1 or split <= ceil_div({reduction}, block_k)",
+            f"split == 1 or split <= ceil_div({reduction}, {step})",
             "every part of the reduction has a step",
         ),
         Limit(

@@ -90,6 +90,8 @@ _MMA = {
     "stages": 3,
 }
 
+_SKINNY = {"block_m": 8, "thread_n": 4, "threads_k": 8, "threads_n": 8, "depth": 1, "prefetch": 1}
+
 _PATCH = {
     "tile_p": 2,
     "tile_q": 8,
@@ -126,14 +128,14 @@ def _first_layer() -> Convolution:
     return convolution(3, 8, (14, 18), stride=2, n=N, precision=Precision.FP32, **_BIASED)
 
 
-def _matmul(constant: bool) -> Matmul:
+def _matmul(constant: bool, m: int = 40) -> Matmul:
     a, b, y = (
         Tensor(SINGLE, (rows * columns, 0, columns, 1))
-        for rows, columns in ((40, 48), (48, 24), (40, 24))
+        for rows, columns in ((m, 48), (48, 24), (m, 24))
     )
     b = replace(b, strides=(0, 0, 24, 1)) if constant else b
     batch = (Extent(2), 1)
-    return Matmul(Precision.FP32, batch, Extent(40), 24, 48, a, b, constant, y, _COLUMNS)
+    return Matmul(Precision.FP32, batch, Extent(m), 24, 48, a, b, constant, y, _COLUMNS)
 
 
 def _by_indices() -> list[Case]:
@@ -287,10 +289,10 @@ def _products() -> list[Case]:
         ),
         *(
             Case(
-                *(f"gemm_{cores}", _matmul(constant), tile | more),
-                *(((2, 1, 40, 48), b[constant], (1, 1, 1, 24)), (2, 1, 40, 24)),
+                *(f"gemm_{cores}", _matmul(constant, m), tile | more),
+                *(((2, 1, m, 48), b[constant], (1, 1, 1, 24)), (2, 1, m, 24)),
             )
-            for cores, tile in (("simt", _SIMT), ("mma", _MMA))
+            for cores, m, tile in (("simt", 40, _SIMT), ("mma", 40, _MMA), ("skinny", 5, _SKINNY))
             for constant in (True, False)
             for more in ({}, {"split": 2})
         ),

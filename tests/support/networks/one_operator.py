@@ -10,6 +10,7 @@ DEPTHWISE = f"""{H} g (float[1, 20, 9, 7] x, float[20, 1, 3, 3] w) => (float[1, 
 PRODUCT = (
     f"""{H} g (float[37, 48] x, float[48, 24] w) => (float[37, 24] y) {{ y = MatMul(x, w) }}"""
 )
+FEW_ROWS = f"""{H} g (float[3, 49] x, float[49, 23] w) => (float[3, 23] y) {{ y = MatMul(x, w) }}"""
 ATTENTION = f"""{H} g (float[1, 19, 32] x, float[32, 32] a, float[32, 32] b, float[32, 32] c)
     => (float[1, 19, 32] y) <int64[4] heads = {{1, 19, 2, 16}}, int64[3] back = {{1, 19, 32}}> {{
     q = MatMul(x, a)  qh = Reshape(q, heads)  qt = Transpose<perm = [0, 2, 1, 3]>(qh)

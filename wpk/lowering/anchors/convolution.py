@@ -1,11 +1,13 @@
 """Conv and ConvTranspose."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
+from wpk.extent import Extent
 from wpk.lowering.anchors.base import (
     AnchorRule,
     AnchorShape,
@@ -16,6 +18,7 @@ from wpk.lowering.anchors.base import (
     with_bias,
 )
 from wpk.lowering.anchors.limits import clamped, input_and_limits
+from wpk.lowering.anchors.matmul import product_of_rows
 from wpk.lowering.anchors.window import Window, planar, plane, read_window
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
@@ -54,6 +57,14 @@ class ConvolutionRule(AnchorRule):
         if transposed:
             window = _transposed_window(anchor.node, window, x.shape[2:], y.shape[2:])
         precision = _precision(anchor, x, constant, limits, context)
+        if anchor.node.op == "Conv" and not limits and _is_product(anchor, window, x, y):
+            columns = context.constant(_transposed_matrix(constant))
+            assert columns is not None
+            matrices = (
+                context.stored(columns, precision),
+                *(_of_pixel(v) for v in (x, y, *operands)),
+            )
+            return product_of_rows(precision, result, *matrices)
         problem = Convolution(
             precision=precision,
             n=x.leading,
@@ -86,6 +97,24 @@ def _precision(
     if limits or anchor.node.op != "Conv" or weight.shape[1] == 1 < groups:
         return context.compute_precision(weight.dtype)
     return context.product_precision(x, weight, terms)
+
+
+def _is_product(anchor: Anchor, window: Window, x: View, y: View) -> bool:
+    """Whether images and filter are one pixel: channels are rows times a matrix then."""
+    one_group = int(anchor.attributes.get("group", 1)) == 1
+    space = (*window.size, *x.shape[2:], *y.shape[2:])
+    return one_group and set(space) == {1}
+
+
+def _of_pixel(image: View) -> View:
+    """The channels of images of one pixel, as rows of a matrix."""
+    return replace(image, shape=image.shape[:2], strides=image.strides[:2])
+
+
+def _transposed_matrix(weight: View) -> View:
+    """Filters of one pixel as columns."""
+    (k, c), (of_k, of_c) = weight.shape[:2], weight.strides[:2]
+    return replace(weight, leading=Extent(c), shape=(c, k), strides=(of_c, of_k))
 
 
 def _plane_weight(context: Context, weight: View) -> View:

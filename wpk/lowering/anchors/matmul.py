@@ -6,6 +6,7 @@ from math import prod
 
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import Precision
 from wpk.expression import Acc, Scalar, apply
 from wpk.extent import Extent
 from wpk.lowering.anchors.base import (
@@ -70,11 +71,32 @@ class MatmulRule(AnchorRule):
             b=_matrices(b),
             b_constant=constant is not None,
             y=_matrices(y),
-            epilogue=Epilogue(
-                stored(whole(result), y.dtype), tuple(_matrices(view) for view in operands)
-            ),
+            epilogue=_epilogue(result, y, operands),
         )
         return LoweredProblem(problem, (a, b, *operands))
+
+
+def product_of_rows(
+    precision: Precision, result: Computation, b: View, a: View, y: View, *operands: View
+) -> LoweredProblem:
+    """Return the product of rows with a constant matrix: views have two axes, and ``a`` the leading extent."""
+    problem = Matmul(
+        precision=precision,
+        batch=(Extent(1), 1),
+        m=y.leading,
+        n=y.shape[1],
+        k=a.shape[1],
+        a=_matrices(a),
+        b=_matrices(b),
+        b_constant=True,
+        y=_matrices(y),
+        epilogue=_epilogue(result, y, operands),
+    )
+    return LoweredProblem(problem, (a, b, *operands))
+
+
+def _epilogue(result: Computation, y: View, operands: Sequence[View]) -> Epilogue:
+    return Epilogue(stored(whole(result), y.dtype), tuple(_matrices(view) for view in operands))
 
 
 def _operands(node: gs.Node, inputs: Inputs) -> tuple[View, View]:
