@@ -17,6 +17,16 @@ struct Partials
     void* counters = nullptr; // an int for every tile of the output, zero between launches
 };
 
+// For blocks that have their operands already.
+struct NoPrefetch
+{
+    struct Loaded
+    {
+        explicit WPK_DEVICE Loaded(const NoPrefetch&) {}
+        WPK_DEVICE void finish() const {}
+    };
+};
+
 // This block's part of a reduction of Steps steps. With a Split of 1 it is all of it, known at compile time.
 template <int Split, int Steps>
 struct SplitRange
@@ -37,9 +47,9 @@ struct SplitRange
     // floats, doubles or int32 of any rank) then hold the sum. `shared` is free for the block to use. With Others, the
     // block has more than Threads threads: those beyond call this too, and hold nothing. What the block will read of
     // the epilogue's operands (operand_prefetch.cuh) is under way while it adds.
-    template <int Threads, bool Others = false, class Accumulators, class Prefetch>
-    WPK_DEVICE bool sum(
-        Accumulators& accumulators, unsigned char* shared, const Partials& partials, const Prefetch& prefetch) const
+    template <int Threads, bool Others = false, class Accumulators, class Prefetch = NoPrefetch>
+    WPK_DEVICE bool sum(Accumulators& accumulators, unsigned char* shared, const Partials& partials,
+        const Prefetch& prefetch = {}) const
     {
         if constexpr (Split > 1)
         {
