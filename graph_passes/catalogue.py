@@ -53,6 +53,7 @@ from wpk.graph_passes.fold.constants_into_weights import (
     ConstantsIntoWeights,
     ScaleThroughBias,
 )
+from wpk.graph_passes.fold.depth_first import DepthFirst
 from wpk.graph_passes.fold.empty_tensors import EmptyTensors
 from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
@@ -71,6 +72,7 @@ from wpk.graph_passes.movement.free_rows import FreeRows
 from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
+from wpk.graph_passes.movement.joined_tables import JoinedTables
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
 from wpk.graph_passes.movement.placed_selections import PlacedSelections
@@ -95,6 +97,7 @@ from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
 from wpk.graph_passes.products.part_products import PartProducts
+from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
@@ -113,7 +116,7 @@ from wpk.graph_passes.recurrent.states import RecurrentStates
 
 
 def pass_groups(
-    precision: Precision, changed: Collection[str] = frozenset()
+    precision: Precision, changed: Collection[str] = frozenset(), *, clusters: bool = True
 ) -> list[list[GraphPass]]:
     """Return new instances of all passes: groups in order, each to be run to a fixpoint.
 
@@ -121,14 +124,15 @@ def pass_groups(
         precision: Written into the graph's types before operators are fused, so that the casts
             become part of them.
         changed: Keys of the sites that are decided otherwise than usually (`wpk.graph_passes.core.sites`).
+        clusters: Whether blocks share memory on the target, so that several share a row.
     """
-    groups = _groups(precision)
+    groups = _groups(precision, clusters=clusters)
     for each in chain.from_iterable(groups):
         each.changed = changed
     return groups
 
 
-def _groups(precision: Precision) -> list[list[GraphPass]]:
+def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
     return [
         simplifying_passes(precision.storage),
         [
@@ -142,7 +146,12 @@ def _groups(precision: Precision) -> list[list[GraphPass]]:
         [SetPrecision(precision)],
         [RecurrentOperators(), PlacedSelections()],
         [SpreadRows()],
-        [SplitBeforeViews(), HoistOverViews(), ViewsBeforeCasts(), FuseOperators()],
+        [
+            SplitBeforeViews(),
+            HoistOverViews(),
+            ViewsBeforeCasts(),
+            FuseOperators(clusters=clusters),
+        ],
         [ChannelsLast()],
         [TransposeParts()],
     ]
@@ -167,6 +176,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ColumnParts(),
         WindowParts(),
         UnpoolParts(),
+        DepthFirst(),
         BlockMovement(),
         QuantisedProducts(),
         DynamicQuantisation(),
@@ -192,6 +202,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         FreeRows(),
         GridGather(),
         BatchPicks(),
+        JoinedTables(),
         RankedValues(),
         PooledPlaces(),
         ReversedSequences(),
@@ -233,5 +244,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ConstantForms(),
         ConstantChains(),
         RedundantMovement(),
+        PatchProducts(),
+        OtherPatchProducts(),
         GemmBetweenReshapes(),
     ]

@@ -17,6 +17,7 @@ FOLDERS = {"wpk": "wpk", "wpk.graph_passes": "graph_passes", "wpk.search": "sear
 FLOORS = [
     {"errors"},
     {
+        "beside",
         "blocks",
         "strided",
         "candidate",
@@ -38,6 +39,7 @@ FLOORS = [
         "model_checks",
         "operators",
         "options",
+        "phases",
         "problems",
         "progress",
         "shape_ranges",

@@ -42,6 +42,27 @@ class Divisor(Operand):
 
 
 @dataclass(frozen=True)
+class Quantised:
+    """The argument divided by a scale, rounded, limited and brought to 8 bits, and back: `wpk.problems.quantisation`.
+
+    Only units are made of such expressions, of what `wpk.problems.lifted` gives.
+
+    Attributes:
+        dtype: Of 8 bits.
+        argument: What is quantised.
+        index: Of the first of the operands that are its numbers.
+        is_moved: Whether there is a zero point.
+        is_guarded: Whether NaN has a number of its own.
+    """
+
+    dtype: DType
+    argument: "Expression"
+    index: int
+    is_moved: bool
+    is_guarded: bool
+
+
+@dataclass(frozen=True)
 class Scalar:
     """A constant: of fp32, or of fp64 within an `In` of that."""
 
@@ -81,7 +102,7 @@ class In:
     argument: "Expression"
 
 
-Expression = Acc | Operand | Scalar | Apply | Round | In
+Expression = Acc | Operand | Scalar | Apply | Round | In | Quantised
 
 
 @dataclass(frozen=True)
@@ -198,7 +219,7 @@ def leaves(expression: Expression) -> Iterator[Expression]:
         case Apply(_, arguments):
             for argument in arguments:
                 yield from leaves(argument)
-        case Round(_, argument) | In(_, argument):
+        case Round(_, argument) | In(_, argument) | Quantised(_, argument):
             yield from leaves(argument)
         case _:
             yield expression
@@ -209,7 +230,7 @@ def flops(expression: Expression) -> int:
     match expression:
         case Apply(operation, arguments):
             return OPERATIONS[operation].flops + sum(map(flops, arguments))
-        case Round(_, argument) | In(_, argument):
+        case Round(_, argument) | In(_, argument) | Quantised(_, argument):
             return flops(argument)
         case _:
             return 0
@@ -222,6 +243,8 @@ def substitute(expression: Expression, replace: Callable[[Expression], Expressio
             return Apply(operation, tuple(substitute(a, replace) for a in arguments))
         case Round(dtype, argument):
             return Round(dtype, substitute(argument, replace))
+        case Quantised():
+            raise ValueError("units are made of quantised expressions; problems keep their parts")
         case In(dtype, argument):
             return In(dtype, substitute(argument, replace))
         case _:
@@ -258,6 +281,9 @@ def _cpp_type(expression: Expression, numbers: DType) -> str:
             return f"wpk::{operation}<{', '.join(_cpp_type(a, numbers) for a in arguments)}>"
         case Round(dtype, argument):
             return f"wpk::Round<{dtype.c_name}, {_cpp_type(argument, numbers)}>"
+        case Quantised(dtype, argument, index, is_moved, is_guarded):
+            form = f"{index}, {str(is_moved).lower()}, {str(is_guarded).lower()}"
+            return f"wpk::Quantised<{dtype.c_name}, {_cpp_type(argument, numbers)}, {form}>"
         case In(dtype, argument):
             return f"wpk::In<{dtype.c_name}, {_cpp_type(argument, numbers)}>"
 
@@ -281,6 +307,8 @@ def evaluate(expression: Expression, acc: Any, operands: Sequence[Any]) -> Any:
         case Round(dtype, argument):
             exact = np.asarray(evaluate(argument, acc, operands))
             return exact.astype(dtype.numpy).astype(exact.dtype)
+        case Quantised():
+            raise ValueError("units are made of quantised expressions; problems keep their parts")
         case In(DType.FP64, argument):
             return evaluate(argument, acc, [_floating(operand) for operand in operands])
         case In(dtype, argument):

@@ -1,6 +1,8 @@
 """``wpk.optimize``: from a model to a verified plan. This file reads like the picture in the docs."""
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,8 +28,10 @@ from wpk.assembly import (
     require_locked_plan,
     require_target,
     with_evidence,
+    with_phases,
 )
 from wpk.backends import open_device
+from wpk.beside import Beside, awaited
 from wpk.build import CompilePool
 from wpk.checks import (
     PassProof,
@@ -45,7 +49,9 @@ from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms
 from wpk.model_source import Model, model_file
 from wpk.options import BuildOptions, Options, SearchOptions, split_options
+from wpk.phases import Phases
 from wpk.plan import CheckMode, Paths, PlanBundle, write_plan
+from wpk.problems import Problem
 from wpk.progress import Progress, silent
 from wpk.report import shown
 from wpk.schedules import TEMPLATES
@@ -59,7 +65,9 @@ from wpk.search.loop import (
     OnRivals,
     Preview,
     Tuning,
+    Watch,
     Workshop,
+    cases_of,
     choose_target,
     chosen_by_models,
     competes,
@@ -74,10 +82,21 @@ from wpk.search.loop import (
     static_choices,
     twins_of,
 )
-from wpk.search.models import StaticChoices, check_skips, find_pruning, search_model
+from wpk.search.models import (
+    Shortlists,
+    StaticChoices,
+    check_skips,
+    choose_among,
+    find_pruning,
+    search_model,
+    shortlist_problems,
+)
 from wpk.search.store import RunRecord
-from wpk.targets import Target
-from wpk.trial_bench import GpuLease, Offers
+from wpk.targets import Target, has_clusters
+from wpk.trial_bench import Cases, GpuLease, Offers, reference_bytes
+
+MOST_BESIDE_BYTES = 2**31
+"""Of a model's references at one seed, up to which its passes are proven while these are held."""
 
 
 def optimize(
@@ -120,21 +139,27 @@ def optimize(
     Raises:
         WpkError: With what is wrong and what to do; nothing is written then.
     """
+    phases = Phases(shown(progress))
     build, search = split_options(options)
     check_skips(build.skip_templates, TEMPLATES)
     scope = scope_of(check, inputs)
     target = choose_target(build.target, Precision(build.precision))
     with model_file(model, example_inputs) as path:
-        job = _Job(path, build, target, CacheFolder(cache), shown(progress), scope, inputs)
+        job = _Job(path, build, target, CacheFolder(cache), phases, scope, inputs)
         run = job.run(search, resume, on_run)
-        return job.write(_optimized(job, search, run, on_rivals), output)
+        return job.write(_optimized(job, search, run, phases, on_rivals), output)
 
 
 def _optimized(
-    job: "_Job", search: SearchOptions, run: "_EnteredRun | None", on_rivals: OnRivals | None = None
+    job: "_Job",
+    search: SearchOptions,
+    run: "_EnteredRun | None",
+    phases: Phases,
+    on_rivals: OnRivals | None = None,
 ) -> PlanBundle:
     """The way of a model to its plan; where there is a run, it measures what the models chose from."""
-    forms = job.forms()
+    with phases.within("loading the model"):
+        forms = job.forms()
     lowered = forms.lowered()  # loaded, rewritten by the passes, cut into operators
     require_inputs(job.inputs, input_ports(lowered.program))
     selected_problems(lowered.all_operators, search.operators)  # each pattern names one, somewhere
@@ -144,7 +169,8 @@ def _optimized(
         GpuLease() as lease,
         nullcontext() if run is None else run as entered,
     ):
-        return _built(_Shop(job, search, pool, lease, entered, on_rivals, forms), lowered)
+        shop = _Shop(job, search, pool, lease, entered, phases, on_rivals, forms, phases.begun)
+        return with_phases(_built(shop, lowered), phases.seconds())
 
 
 @dataclass(frozen=True)
@@ -156,8 +182,16 @@ class _Shop:
     pool: CompilePool
     lease: GpuLease
     entered: tuple[Tuning, RunRecord] | None
+    phases: Phases
     on_rivals: OnRivals | None
     forms: ModelForms | None
+    begun: float | None
+
+    def scored(self, lowered: LoweredModel) -> dict[Problem, Shortlists]:
+        """What the models have to say of each problem."""
+        job, skipped = self.job, self.job.build.skip_templates
+        asked = lowered.program.problems, TEMPLATES, job.target, skipped, job.progress
+        return shortlist_problems(*asked, find_pruning(self.search.prune))
 
     def static(self, lowered: LoweredModel) -> StaticChoices:
         """What the models choose."""
@@ -167,55 +201,74 @@ class _Shop:
         return search_model(*asked, skip=skipped, pruning=pruning)
 
     def contest(
-        self, lowered: LoweredModel, static: StaticChoices, tuning: Tuning | None
+        self, lowered: LoweredModel, scored: Mapping[Problem, Shortlists], tuning: Tuning | None
     ) -> FormContest | None:
         """The contest of a model's forms; None where only the usual one is looked at."""
         forms = self.forms
         if forms is None or not competes(self.search, lowered, measured=tuning is not None):
             return None
         skipped, pruning = self.job.build.skip_templates, find_pruning(self.search.prune)
-        estimates = Estimates(self.job.target, skipped, pruning, dict(static.shortlists))
+        estimates = Estimates(self.job.target, skipped, pruning, dict(scored))
         budget = None if tuning is None else tuning.budget
-        return FormContest(forms.lowered, lowered, estimates, budget)
+        return FormContest(forms.lowered, lowered, estimates, budget, self.job.progress)
 
 
 def _built(shop: _Shop, lowered: LoweredModel) -> PlanBundle:
     """A lowered model's plan, behind those of its bodies."""
     job, search, lease = shop.job, shop.search, shop.lease
-    within = replace(shop, job=job.of_bodies(), on_rivals=None, forms=None)
+    within = replace(shop, job=job.of_bodies(), on_rivals=None, forms=None, begun=None)
     bodies = {
         model: tuple(_built(within, body) for body in made)
         for model, made in lowered.bodies.items()
     }
-    proof = job.prove(lowered)
+    begun = time.monotonic() if shop.begun is None else shop.begun
     program = lowered.program
     problems, patterns = program.problems, matching(program.operators, search.operators)
     named = selected_problems(program.operators, patterns)
     is_measured = bool(problems) and (bool(patterns) or not search.operators)
     run = shop.entered if is_measured else None
-    with Offers(lease, () if run is None else twins_of(program.operators, named)) as offers:
-        static = shop.static(lowered)
-        contest = shop.contest(lowered, static, None if run is None else run[0])
-        if run is None:
+    with (
+        Beside("references") as references,
+        Beside("choices") as choosing,
+        Offers(lease, () if run is None else twins_of(program.operators, named)) as offers,
+    ):
+        tuning = None if run is None else run[0]
+        cases = None if tuning is None else cases_of(lowered, tuning.seed, job.progress)
+        proof = job.proof(lowered, references, cases or ())
+        scored = shop.scored(lowered)
+        contest = shop.contest(lowered, scored, tuning)
+        found = choosing.submit(partial(choose_among, scored, shop.pool.compile))
+        if contest is not None:
+            contest.look()  # while kernels compile
+        static = awaited(found, "compiling kernels", job.progress)
+        if run is None or cases is None:
             made, static, forms = chosen_by_models(lowered, static, contest, shop.static)
             bundle, choices = _by_models(job, made, static, bodies)
             book = EvidenceBook(evidence_of(bundle.plan, choices), forms=forms)
         else:
-            tuning, entry = replace(run[0], operators=patterns), run[1]
             usual, _ = _by_models(job, lowered, static, bodies)
-            equipment = Equipment(shop.pool.submit, lease, offers)
-            given = lowered, usual.plan, job.target, equipment, tuning, entry, job.progress
+            how = ModelTuning(
+                usual.plan,
+                job.target,
+                Equipment(shop.pool.submit, lease, offers),
+                replace(run[0], operators=patterns),
+                run[1],
+                shop.phases,
+                cases,
+            )
             workshop = Workshop(partial(job.setting, bodies=bodies), shop.pool.compile)
-            how = ModelTuning.of(*given)
-            measured = measured_model(lowered, static, how, workshop, contest, shop.on_rivals)
+            watch = Watch(how.tuning.budget, begun)
+            asked = lowered, static, how, workshop, contest, watch, shop.on_rivals
+            measured = measured_model(*asked)
             made, engine = measured.lowered, measured.engine
             bundle, book = engine.bundle, engine.book
-        if made is not lowered:
-            proof = job.prove(made)
         if proof is not None:
+            proven = awaited(proof, "checking graph passes", job.progress)
+            if made is not lowered:
+                proven = job.prove(made, job.progress)
             on_gpu = shop.entered is not None
             with nullcontext(lease.process()) if on_gpu else open_device("cpu") as device:
-                book = with_checks(book, bundle, proof, device, job.progress)
+                book = with_checks(book, bundle, proven, device, job.progress)
     return with_evidence(bundle, book)
 
 
@@ -317,7 +370,7 @@ def _rebuilt_with(
         )
         for model, made in lowered.bodies.items()
     }
-    proof = job.prove(lowered)
+    proof = None if job.scope is None else job.prove(lowered, job.progress)
     implementations = implementations_of(locked, lowered.program, job.target)
     kernels = compile_locked(implementations.values(), pool.compile)
     bundle = assemble(lowered.program, implementations, kernels, job.setting(lowered, bodies))
@@ -371,16 +424,33 @@ class _Job:
     def forms(self) -> ModelForms:
         """Load the model, to run the passes on it and to partition it into operators."""
         build = self.build
-        source = Source(self.model, build.shapes, self.precision, build.skip_passes)
+        clusters = has_clusters(self.target.arch)
+        source = Source(
+            self.model, build.shapes, self.precision, build.skip_passes, clusters=clusters
+        )
         return ModelForms(source, self.progress, fallback=build.falls_back, driven=True)
 
     def lower(self, changed: Collection[str] = ()) -> LoweredModel:
         """The model as the passes partition it, with the sites of these keys taken back."""
         return self.forms().lowered(frozenset(changed))
 
-    def prove(self, lowered: LoweredModel) -> PassProof | None:
-        """The proof that the passes changed nothing; None where nothing is checked."""
-        return None if self.scope is None else proven(lowered, self.scope, self.progress)
+    def prove(self, lowered: LoweredModel, tell: Progress) -> PassProof:
+        """The proof that the passes changed nothing, where something is checked."""
+        return proven(lowered, self.scope or Scope(), tell)
+
+    def proof(
+        self, lowered: LoweredModel, beside: Beside, cases: Sequence[Cases]
+    ) -> Future[PassProof] | None:
+        """Begin references and the proof beside other work; a large model's one after the other, for their memory."""
+        is_large = reference_bytes(lowered.program) > MOST_BESIDE_BYTES
+        for each in () if is_large else cases:
+            each.begin(beside)
+        if self.scope is None:
+            return None
+        proof = beside.submit(partial(self.prove, lowered))
+        if is_large:
+            awaited(proof, "checking graph passes", self.progress)
+        return proof
 
     def of_bodies(self) -> "_Job":
         """The same for bodies, for whose inputs nobody gives shapes or arrays."""

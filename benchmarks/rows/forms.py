@@ -33,7 +33,7 @@ USUAL = ("models", "generated", "library", "mixed")
 """Engines of the form that passes make by rule; so are those that are called ``undone 1/4``, …"""
 
 BUDGET = "100s"
-"""Of measuring, for each network: other forms have their part of it."""
+"""Of tuning each network, from its file to the last check: other forms have their part of it."""
 
 LEAST = Goal("speedup of the form that was chosen over the usual one", 0.99)
 MEAN = Goal("geometric mean of these speedups", 1.05)

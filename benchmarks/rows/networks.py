@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -37,6 +37,7 @@ from wpk.device import noise_band, quantile
 from wpk.dtypes import Precision
 from wpk.engine import Engine
 from wpk.execution import Replay
+from wpk.phases import Phases
 from wpk.plan.measurement import TimeBand
 from wpk.plan.plan_file import read_plan
 
@@ -119,14 +120,21 @@ def measure_beside(
     Raises:
         RowError: PyTorch gives values that are no numbers.
     """
+    phases = Phases()
     os.environ.update(keep_compiled(context.store / "torch"))
+    phases("loading PyTorch and the module", 0, 1)
     subject = case.subject(context)
     module, inputs = subject.module, list(subject.inputs.values())
+    phases("computing in float64", 0, 1)
     right = in_float64(module, inputs, "cuda")
     be_strict()
     outputs: dict[str, Sequence[NDArray[Any]]] = {}
     with open_gpu() as device:
-        graphs = {way: TorchGraph(module, inputs, way, case, device.stream) for way in ways}
+        graphs = dict[str, TorchGraph]()
+        for way in ways:
+            phases(f"preparing {way}", 0, 1)
+            graphs[way] = TorchGraph(module, inputs, way, case, device.stream)
+        phases("timing in turns", 0, 1)
         for way, graph in graphs.items():
             outputs[way] = graph.outputs()
             if not all(np.isfinite(each).all() for each in outputs[way]):
@@ -140,7 +148,8 @@ def measure_beside(
                 for name, timing in time_starts(device, starts).items():
                     samples[name] += timing.seconds
     errors = {name: largest_error(found, right) for name, found in outputs.items()}
-    return judge(case.precision, goal, samples, errors)
+    outcome = judge(case.precision, goal, samples, errors)
+    return replace(outcome, figures=outcome.figures | {"beside_phases": phases.seconds()})
 
 
 def largest_error(

@@ -106,6 +106,18 @@ def _attention(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("Reshape", f"{name}.joined", [y, whole]), shape)
 
 
+def _squeeze(sketch: Sketch, name: str, size: Shape) -> None:
+    """Squeeze and excitation; ``size`` is batch, channels, width and the hidden row."""
+    n, c, width, hidden = size
+    x = sketch.channels_last(name, (n, c, width, width))
+    mean = sketch.node("GlobalAveragePool", name, [x])
+    row = sketch.convolution(f"{name}.down", mean, (hidden, c, 1, 1))
+    row = sketch.node("Relu", f"{name}.relu", [row])
+    gates = sketch.convolution(f"{name}.up", row, (c, hidden, 1, 1))
+    gates = sketch.node("Sigmoid", f"{name}.gates", [gates])
+    sketch.pooled(name, sketch.node("Mul", f"{name}.scaled", [x, gates]), (n, c))
+
+
 def _mean(sketch: Sketch, name: str, size: Shape) -> None:
     """Of the last axis."""
     axis = sketch.constant(f"{name}.axis", np.asarray([1]))
@@ -302,6 +314,9 @@ STUDIES: Mapping[str, Study] = {
     "roi_align": Study(Precision.FP16, _regions, ((16, 64, 56), (300, 256, 56), (1000, 256, 112))),
     "recurrence_mma": Study(Precision.FP16, *_RECURRENCES, ("recurrence_simt",)),
     "recurrence_simt": Study(Precision.FP32, *_RECURRENCES),
+    "squeeze": Study(
+        Precision.FP16, _squeeze, ((1, 96, 14, 24), (1, 480, 28, 120), (32, 240, 28, 60))
+    ),
     "reduction": Study(Precision.FP32, _mean, _MATRICES),
     "normalisation": Study(Precision.FP32, _softmax, _MATRICES),
     "elementwise": Study(Precision.FP32, _sum, _MATRICES),

@@ -115,17 +115,19 @@ def measure_tuned(
 ) -> Outcome:
     """What is measured of a case's plan.
 
-    The figures hold the plan's share of generated kernels too, where its time goes, and what the plan took:
-    next to nothing where another row has tuned the case.
+    The figures hold the plan's share of generated kernels too, where its time goes, what the plan took here (next to
+    nothing where another row has tuned the case), and what each phase of making it took.
 
     Raises:
         RowError: The case cannot be tuned, or its plan not measured.
     """
     begun = time.perf_counter()
     plan = tuned_plan(case, context)
-    tuning = {"tuning_seconds": time.perf_counter() - begun}
+    tuning: dict[str, Any] = {"tuning_seconds": time.perf_counter() - begun}
     outcome = measure(plan, context)
     written = read_plan(plan).plan
+    if written.measurement is not None:
+        tuning["tuning_phases"] = written.measurement.phases
     told = tuned_figures(str(case), share_of(written.steps)) | plan_figures(written)
     return replace(outcome, figures=outcome.figures | tuning | told)
 

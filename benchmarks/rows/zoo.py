@@ -26,7 +26,7 @@ from wpk.dtypes import Precision
 from wpk.plan.measurement import Ratio
 
 BUDGET = "60s"
-"""Of measuring, for each network."""
+"""Of tuning each network, from its file to the last check."""
 
 HALF = Ratio(0.5, 0.5, 0.5)
 """What a network counts whose engine is refused, inconclusive or wrong."""

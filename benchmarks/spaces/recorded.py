@@ -93,8 +93,13 @@ class RecordedSpace:
 
     @cached_property
     def by_candidate(self) -> dict[Candidate, Trial]:
-        """What was recorded of each candidate."""
-        return {trial.candidate: trial for trial in self.trials}
+        """What was recorded of each candidate, with the parameters that its template has today."""
+        columns = self.columns(np.arange(len(self.trials)))
+        names = [field.name for field in fields(self.template.schedule_type)]
+        values = zip(*(columns[name].tolist() for name in names), strict=True)
+        maker = self.template.maker
+        now = [Candidate(maker, tuple(zip(names, row, strict=True))) for row in values]
+        return {c: replace(t, candidate=c) for c, t in zip(now, self.trials, strict=True)}
 
 
 def read_spaces(folder: Path, models: Path | None = None) -> list[RecordedSpace]:

@@ -25,6 +25,7 @@ from wpk.backends import GpuProcess
 from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
 from wpk.device import Patience
+from wpk.phases import Phases
 from wpk.problems import Problem
 from wpk.search.models import PROMISING
 from wpk.targets import Target, target_of_gpu
@@ -142,6 +143,7 @@ class Recorder:
                         ahead,
                         TrialRunner(self._lease, cases, Regime.WARM, patience=patience),
                         OddShapes(target, self._lease, ahead),
+                        Phases(),
                     )
                     for patience in (ROUGH, CLOSE)
                 )

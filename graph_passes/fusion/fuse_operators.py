@@ -17,6 +17,7 @@ operators could have:
 5. Casts and views go into the operators that read them, copied where several do; views that
    cannot be read in place go into the operator that writes them.
 6. A product, the softmax that reads it and the product that reads that become one: attention.
+7. So do a global mean, two products of the row that it gives and what scales by them: a squeeze.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,7 @@ from wpk.graph_passes.core.query import dims, is_op
 from wpk.graph_passes.fusion.absorb import absorb_views, waits_for_readers
 from wpk.graph_passes.fusion.attention import join_attention
 from wpk.graph_passes.fusion.clusters import Clusters, Takes
+from wpk.graph_passes.fusion.squeeze import join_squeezes
 
 
 class FuseOperators(GraphPass):
@@ -45,6 +47,10 @@ class FuseOperators(GraphPass):
 
     name = "fuse-operators"
     is_choice = True
+
+    def __init__(self, *, clusters: bool = True) -> None:
+        """Make the pass; without clusters one block would have to read an image, and no squeezes are joined."""
+        self._clusters = clusters
 
     def apply(self, graph: gs.Graph) -> PassResult:
         """Plan all operators on the graph as it is, then write them."""
@@ -55,6 +61,8 @@ class FuseOperators(GraphPass):
             refusals[Refusal(node.name, reason)] = None
 
         clusters = plan_operators(graph, refuse, partial(self.takes, result))
+        if self._clusters:
+            join_squeezes(clusters)
         for cluster in clusters.all:
             make_call(graph, cluster.nodes, cluster.output, cluster.chains, cluster.name)
             result.rewritten += 1

@@ -3,17 +3,19 @@
     Conv(x)                                  x in NCHW lies best in NHWC: channels last
     Conv(Transpose(x, (0, 3, 1, 2)))         x in NHWC lies best as it is
     LayerNorm(Transpose(x, (0, 2, 3, 1)))    x in NCHW lies best in NHWC, where a row is in one piece
+    MatMul(Transpose(Reshape(x)), w)         x in NCHW, its pixels the rows of a product, lies best in NHWC
     Relu(x), to be written channels last     x lies best like the result
 
 An order is a list: at each place in memory, slowest first, an axis of the tensor.
 """
 
 from collections.abc import Iterator
+from math import prod
 
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.kinds import ANCHORS, ROWS, SPATIAL, is_elementwise
-from wpk.graph_passes.core.query import is_op, producer, rank
+from wpk.graph_passes.core.query import Dims, dims, is_op, producer, rank
 from wpk.graph_passes.layout.axes import RANKS, to_last
 from wpk.graph_passes.movement.reshape_chains import permutation
 
@@ -56,7 +58,7 @@ def _of_anchor(function: gs.Function) -> Iterator[tuple[gs.Tensor, Order]]:
         return
     if is_op(anchor, *SPATIAL):
         yield data, to_last(dimensions)
-    elif is_op(anchor, *ROWS):
+    elif is_op(anchor, *ROWS, "MatMul"):
         yield data, list(range(dimensions))
 
 
@@ -72,7 +74,40 @@ def _orders_of(tensor: gs.Tensor, start: gs.Tensor, order: Order) -> Iterator[Or
         perm = permutation(maker)
         if perm is not None:
             yield from _orders_of(tensor, maker.inputs[0], [perm[axis] for axis in order])
+    elif is_op(maker, "Reshape"):
+        merged = _merged_axes(dims(maker.inputs[0]), dims(start))
+        if merged is not None:
+            yield from _orders_of(
+                tensor, maker.inputs[0], [a for axis in order for a in merged[axis]]
+            )
     elif is_elementwise(maker) or is_op(maker, *ANCHORS):
         for each in maker.inputs:
             if rank(each) == len(order):
                 yield from _orders_of(tensor, each, order)
+
+
+def _merged_axes(before: Dims | None, behind: Dims | None) -> list[list[int]] | None:
+    """Which axes a Reshape merges into each one; None where it does anything else."""
+    if before is None or behind is None:
+        return None
+    merged: list[list[int]] = []
+    axis = 0
+    for size in behind:
+        taken: list[int] = []
+        if size is None:
+            return None
+        while axis < len(before) and not (taken and _size_of(before, taken) == size):
+            taken.append(axis)
+            axis += 1
+        if not taken or _size_of(before, taken) != size:
+            return None
+        merged.append(taken)
+    return merged if axis == len(before) else None
+
+
+def _size_of(shape: Dims, axes: list[int]) -> int | str | None:
+    """Elements along some axes together; None where that is not known."""
+    if len(axes) == 1:
+        return shape[axes[0]]
+    sizes = [size for size in (shape[axis] for axis in axes) if isinstance(size, int)]
+    return prod(sizes) if len(sizes) == len(axes) else None

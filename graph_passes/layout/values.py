@@ -96,7 +96,7 @@ class LayoutPlan:
         if is_call(node):
             return None
         if is_op(node, *VIEWS):
-            return None if _changes_channels_only(node) else f"{node.op} changes more than channels"
+            return None if _keeps_pixels(node) else f"{node.op} changes more than channels"
         return why_not_follow(node)
 
     def _becomes_last(self, node: gs.Node) -> bool:
@@ -105,9 +105,7 @@ class LayoutPlan:
         if is_call(node):
             return True
         if is_op(node, *VIEWS):
-            return _changes_channels_only(node) and self.is_last(
-                views_before(node.outputs[0])[0].inputs[0]
-            )
+            return _keeps_pixels(node) and self.is_last(views_before(node.outputs[0])[0].inputs[0])
         return is_op(node, *FOLLOWERS) and any(self.is_last(tensor) for tensor in node.inputs)
 
 
@@ -116,18 +114,19 @@ def _computed(function: gs.Function) -> list[gs.Node]:
     return [node for node in function.nodes if not is_op(node, *VIEWS)]
 
 
-def _changes_channels_only(node: gs.Node) -> bool:
-    """Whether the views up to ``node`` keep the batch and every spatial dimension in its place."""
+def _keeps_pixels(node: gs.Node) -> bool:
+    """Whether the views up to ``node`` keep the batch, and move channels within a pixel or to new pixels beside it."""
     chain = views_before(node.outputs[0])
     views = trace(chain[0].inputs[0], chain)
     if views is None or len(views.source) not in RANKS or len(views.source) != len(views.target):
         return False
     for axis, group in enumerate(views.groups):
-        if axis != 1 and any(f.axis != axis or f.step != 1 for f in group):
+        own, others = group[:1], group[1:]
+        if axis != 1 and any(factor.axis != axis or factor.step != 1 for factor in own):
             return False
-        if axis != 1 and views.source[axis] != views.target[axis]:
+        if any(factor.axis != 1 for factor in (group if axis == 1 else others)):
             return False
-    return True
+    return views.source[0] == views.target[0]
 
 
 def _index(reader: gs.Node, tensor: gs.Tensor) -> int:

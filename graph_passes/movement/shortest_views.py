@@ -23,7 +23,14 @@ from wpk.graph_passes.core.query import (
     why_not_replace,
 )
 from wpk.graph_passes.movement.reshape_target import reshape_target
-from wpk.graph_passes.movement.views import Dim, Factor, Views, trace, views_before
+from wpk.graph_passes.movement.views import (
+    MOST_AXES,
+    Dim,
+    Factor,
+    Views,
+    trace,
+    views_before,
+)
 
 Step = tuple[str, list[Dim]]
 """("Reshape", target shape) or ("Transpose", perm)."""
@@ -99,8 +106,13 @@ def _transpose_last(views: Views) -> list[Step] | None:
 
 
 def _transpose_between(views: Views) -> list[Step]:
-    """Reshape into blocks that move as a whole, permute them, reshape into the target."""
-    blocks = views.blocks()
+    """Reshape into blocks that move as a whole, permute them, reshape into the target.
+
+    As far as kernels have axes, blocks end where a dimension of the target does, inner ones first. There the last
+    Reshape only merges axes, which strides can say wherever the target lies, inside a concatenation too.
+    """
+    cuts = (views.blocks(axis) for axis in range(len(views.groups)))
+    blocks = next((cut for cut in cuts if len(cut) <= MOST_AXES), views.blocks())
     order = sorted(range(len(blocks)), key=lambda index: _place(blocks[index]))
     shape = [_size(blocks[index]) for index in order]
     perm: list[Dim] = [order.index(index) for index in range(len(blocks))]

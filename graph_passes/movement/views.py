@@ -53,12 +53,21 @@ class Views:
     target: tuple[Dim, ...]
     groups: Groups
 
-    def blocks(self) -> list[list[Factor]]:
-        """Maximal runs of factors that are neighbours in the source, in the target's order."""
+    def blocks(self, cut_from: int | None = None) -> list[list[Factor]]:
+        """Maximal runs of factors that are neighbours in the source, in the target's order.
+
+        Args:
+            cut_from: The dimension of the target from which on each one begins a run; by default none does.
+        """
+        merged = len(self.groups) if cut_from is None else cut_from
+        front = [factor for group in self.groups[:merged] for factor in group]
+        return self._runs([front, *self.groups[merged:]])
+
+    def _runs(self, parts: Sequence[Sequence[Factor]]) -> list[list[Factor]]:
         runs: list[list[Factor]] = []
-        for group in self.groups:
-            for factor in group:
-                if runs and _adjacent(runs[-1][-1], factor, self.source):
+        for part in parts:
+            for index, factor in enumerate(part):
+                if index and _adjacent(runs[-1][-1], factor, self.source):
                     runs[-1].append(factor)
                 else:
                     runs.append([factor])

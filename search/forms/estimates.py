@@ -35,6 +35,15 @@ class Estimates:
         """
         return min(each.ranked[0].estimate for each in self.of([problem])[problem].templates)
 
+    def headroom(self, problem: Problem) -> float:
+        """Return the seconds of this estimate that another form could save at most: beyond bound and launch.
+
+        Raises:
+            ScheduleError: No template computes the problem.
+        """
+        floor = self.of([problem])[problem].bound.seconds + self.target.launch_seconds
+        return max(0.0, self.seconds(problem) - floor)
+
     def of(self, problems: Collection[Problem]) -> Mapping[Problem, Shortlists]:
         """Return the shortlists of some problems.
 

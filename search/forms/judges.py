@@ -23,13 +23,13 @@ class Proposal:
     """A form that models do not rule out, beside the one that it is tried on.
 
     Attributes:
-        site: Key of the sites that it takes back.
+        keys: Of the sites that it takes back: one class, or two that meet.
         form: The form.
         between: The operators in which both differ.
         by_models: What the models say of these.
     """
 
-    site: str
+    keys: tuple[str, ...]
     form: Form
     between: Difference
     by_models: Comparison

@@ -1,4 +1,4 @@
-"""The order in which choices are looked at: those that decide over most of a model's time first."""
+"""The order in which choices are looked at: those first that decide over most of what can be saved."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FUSION = "fuse-operators"
 """The pass that merges consecutive subsets of nodes into operators."""
 
 
-def in_order(lowered: LoweredModel, form: Form, estimate: Estimate) -> list[str]:
-    """Return the keys of a form's sites: whole passes, then classes by the time of what they decide over.
+def in_order(lowered: LoweredModel, form: Form, headroom: Estimate) -> list[str]:
+    """Return the keys of a form's sites: whole passes, then classes by the headroom of what they decide over.
 
     Sites whose nodes are no operator's any more, since a pass before fusion replaced them, come before others. Those
     of the first group of passes come last: to change them all passes run again. A pass of one class is that class.
@@ -29,12 +29,12 @@ def in_order(lowered: LoweredModel, form: Form, estimate: Estimate) -> list[str]
     def weight(key: str) -> float:
         places = [[holders.get(node) for node in site.nodes] for site in form.sites[key]]
         known = [{p for p in problems if p is not None} for problems in places]
-        return sum(_seconds(problems, estimate) if problems else inf for problems in known)
+        return sum(_seconds(problems, headroom) if problems else inf for problems in known)
 
     keys = whole + sorted(form.sites, key=weight, reverse=True)
     first = {each.name for each in pass_groups(Precision.FP32)[0]}
     return sorted(keys, key=lambda key: pass_of(key) in first)
 
 
-def _seconds(problems: set[Problem], estimate: Estimate) -> float:
-    return sum(map(estimate, problems))
+def _seconds(problems: set[Problem], headroom: Estimate) -> float:
+    return sum(map(headroom, problems))

@@ -19,6 +19,7 @@ from wpk.graph_passes import every_site, pass_of
 from wpk.plan import FormOutcome, TriedForm
 from wpk.search.forms.form import Form, Forms, RefusedFormError, difference
 from wpk.search.forms.judges import ByModels, Judge, Proposal
+from wpk.search.forms.pairs import MOST_PAIRS, neighbours
 from wpk.search.forms.times import Comparison, Estimate, is_hopeless, predicted
 
 MAX_ROUNDS = 4
@@ -84,7 +85,7 @@ def proposed(
 def _singles_first(pair: tuple[float, Proposal]) -> tuple[bool, float]:
     """Classes of sites by falling gain, and then whole passes: what they would undo is decided by then."""
     gain, proposal = pair
-    return proposal.site == every_site(pass_of(proposal.site)), -gain
+    return proposal.keys[0] == every_site(pass_of(proposal.keys[0])), -gain
 
 
 @dataclass
@@ -95,7 +96,7 @@ class _Search:
     estimate: Estimate
     judge: Judge
     is_over: Callable[[], bool]
-    tried: dict[tuple[str, frozenset[str]], TriedForm] = field(default_factory=dict)
+    tried: dict[tuple[str | frozenset[str], ...], TriedForm] = field(default_factory=dict)
     looked_at: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -110,23 +111,61 @@ class _Search:
         """
         found = [self._proposal(base, key) for key in keys]
         proposals = [each for each in found if each is not None]
+        proposals += self._pairs(base, keys, proposals)
         return sorted(proposals, key=lambda each: -each.by_models.gain)
+
+    def _pairs(
+        self, base: Form, keys: Collection[str], proposals: Sequence[Proposal]
+    ) -> list[Proposal]:
+        """Pairs of neighbours, one of them proposed alone, that gain by the models, and more than each of both."""
+        alone = {each.keys[0] for each in proposals}
+        gains = {
+            key: tried.predicted_usual - tried.predicted
+            for key in keys
+            if (tried := self.tried.get((key, base.changed))) is not None
+            and tried.predicted is not None
+            and tried.predicted_usual is not None
+        }
+        pairs = [pair for pair in neighbours(base, gains) if not alone.isdisjoint(pair)]
+        pairs.sort(key=lambda pair: -sum(gains[key] for key in pair))
+        found = []
+        for pair in pairs[:MOST_PAIRS]:
+            if self.is_over():
+                break
+            proposal = self._pair(base, pair, max(0.0, *(gains[key] for key in pair)))
+            if proposal is not None:
+                found.append(proposal)
+        return found
+
+    def _pair(self, base: Form, pair: tuple[str, str], beyond: float) -> Proposal | None:
+        """A pair, if it gains more than so many seconds by the models; no other is noted."""
+        try:
+            form = self.forms.of(base.changed | {*pair})
+            between = difference(base, form)
+            by_models = predicted(between, self.estimate)
+        except (RefusedFormError, ScheduleError):
+            return None
+        if by_models.gain <= beyond or form.identity in self.compared:
+            return None
+        self.compared.add(form.identity)
+        self._note(base, pair, FormOutcome.NOT_MEASURED, by_models)
+        return Proposal(pair, form, between, by_models)
 
     def _proposal(self, base: Form, key: str) -> Proposal | None:
         self.looked_at.add(key)
         whole = self.ruled_out.get(pass_of(key))
         if whole is not None:
-            self._note(base, key, whole, reason="so is its whole pass")
+            self._note(base, (key,), whole, reason="so is its whole pass")
             return None
         if self.is_over():
-            self._note(base, key, FormOutcome.NOT_MEASURED)
+            self._note(base, (key,), FormOutcome.NOT_MEASURED)
             return None
         try:
             form = self.forms.of(base.changed | {key})
             between = difference(base, form)
             by_models = predicted(between, self.estimate)
         except (RefusedFormError, ScheduleError) as refused:
-            self._note(base, key, FormOutcome.REFUSED, reason=refused.what.splitlines()[0])
+            self._note(base, (key,), FormOutcome.REFUSED, reason=refused.what.splitlines()[0])
             return None
         outcome = FormOutcome.NOT_MEASURED
         if form.identity in self.compared:
@@ -134,12 +173,12 @@ class _Search:
         elif is_hopeless(by_models):
             outcome = FormOutcome.HOPELESS
         self.compared.add(form.identity)
-        self._note(base, key, outcome, by_models)
+        self._note(base, (key,), outcome, by_models)
         if outcome is not FormOutcome.NOT_MEASURED and key == every_site(pass_of(key)):
             self.ruled_out[pass_of(key)] = outcome
         if outcome is not FormOutcome.NOT_MEASURED:
             return None
-        return Proposal(key, form, between, by_models)
+        return Proposal((key,), form, between, by_models)
 
     def accumulated(self, base: Form, proposals: Sequence[Proposal]) -> tuple[Form, list[str]]:
         """Take back together what is faster without; return also the sites that more must be known of."""
@@ -150,22 +189,22 @@ class _Search:
                 continue
             wins = self.judge.prefers(comparison)
             outcome = FormOutcome.TAKEN if wins else FormOutcome.SLOWER
-            self._measured(base, each.site, outcome, comparison)
+            self._measured(base, each.keys, outcome, comparison)
             if wins:
                 faster.append((comparison.gain, each))
         best, undecided = base, list[str]()
         for _, each in sorted(faster, key=_singles_first):
-            outcome, best = self._joined(best, each.site)
+            outcome, best = self._joined(best, each.keys)
             if outcome is FormOutcome.NOT_MEASURED:
-                undecided.append(each.site)
-            entry = self.tried[each.site, base.changed]
-            self.tried[each.site, base.changed] = replace(entry, outcome=outcome)
-        return best, undecided
+                undecided += each.keys
+            entry = self.tried[(*each.keys, base.changed)]
+            self.tried[(*each.keys, base.changed)] = replace(entry, outcome=outcome)
+        return best, list(dict.fromkeys(undecided))
 
-    def _joined(self, best: Form, key: str) -> tuple[FormOutcome, Form]:
-        """The best form with one more class taken back, if that is faster."""
+    def _joined(self, best: Form, keys: tuple[str, ...]) -> tuple[FormOutcome, Form]:
+        """The best form with more taken back, if that is faster."""
         try:
-            form = self.forms.of(best.changed | {key})
+            form = self.forms.of(best.changed | {*keys})
         except RefusedFormError:
             return FormOutcome.REFUSED, best
         if form.identity == best.identity:
@@ -181,25 +220,28 @@ class _Search:
     def _note(
         self,
         base: Form,
-        key: str,
+        keys: tuple[str, ...],
         outcome: FormOutcome,
         by_models: Comparison | None = None,
         reason: str = "",
     ) -> None:
-        sites = base.sites_of(key)
-        self.tried[key, base.changed] = TriedForm(
-            site=key,
-            usual=sites[0].words if sites else "",
-            places=len(sites),
+        sites = [base.sites_of(key) for key in keys]
+        self.tried[(*keys, base.changed)] = TriedForm(
+            site=keys[0],
+            also="".join(keys[1:]),
+            usual=" and ".join(each[0].words for each in sites if each),
+            places=sum(map(len, sites)),
             outcome=outcome,
             reason=reason,
             predicted_usual=None if by_models is None else by_models.usual,
             predicted=None if by_models is None else by_models.other,
         )
 
-    def _measured(self, base: Form, key: str, outcome: FormOutcome, comparison: Comparison) -> None:
-        entry = self.tried[key, base.changed]
-        self.tried[key, base.changed] = replace(
+    def _measured(
+        self, base: Form, keys: tuple[str, ...], outcome: FormOutcome, comparison: Comparison
+    ) -> None:
+        entry = self.tried[(*keys, base.changed)]
+        self.tried[(*keys, base.changed)] = replace(
             entry,
             outcome=outcome,
             measured_usual=comparison.usual,

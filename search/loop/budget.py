@@ -6,6 +6,10 @@
     2                     256             40         96           4        5     30 min
     3                    1024            all        384           8        7    no limit
 
+The time is that of the whole run, from the model's file to its last check. What comes before measuring and
+behind it takes as long as it takes: measuring gets what is left, and at least `MEASURING_SHARE` of the whole, in which
+whole engines are compared, too (`Watch`).
+
 Trials known from the store count like fresh ones, since they cost nothing more. Trials of a library's
 implementations, of those that it thinks best, come first and are not counted as trials. Patience is the number of
 trials without an improvement after which a problem is left alone. Finalists are the best
@@ -15,6 +19,8 @@ schedules, which are measured again side by side in so many rounds, on top of th
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -60,7 +66,7 @@ EFFORTS = (
 
 @dataclass(frozen=True)
 class Budget:
-    """A budget is what a run may spend on searching; comparing the finalists comes on top.
+    """A budget is what a run, or a part of it, may spend.
 
     Attributes:
         seconds: Wall clock; None for no limit.
@@ -70,20 +76,80 @@ class Budget:
     seconds: float | None = None
     trials: int | None = None
 
+    def less(self, seconds: float, trials: int = 0) -> Budget:
+        """Return what is left of it when so much has been spent."""
+        return Budget(
+            None if self.seconds is None else max(0.0, self.seconds - seconds),
+            None if self.trials is None else max(0, self.trials - trials),
+        )
+
+
+MEASURING_SHARE = 0.8
+"""The part of a run's time that measuring gets at least, whatever the rest of the run takes."""
+
+ENGINES_SHARE = 0.15
+"""The part of a run's time that is kept for comparing whole engines."""
+
+
+class Watch:
+    """The watch tells measuring what is left to it of a run's time."""
+
+    def __init__(
+        self, budget: Budget, begun: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Describe the run.
+
+        Args:
+            budget: Of the run.
+            begun: When it began, on the clock.
+            clock: Seconds that only go forward.
+        """
+        self._budget, self._begun, self._clock = budget, begun, clock
+        self._end = inf
+
+    def start(self, behind: float) -> None:
+        """Begin to measure.
+
+        Args:
+            behind: Seconds that what comes behind measuring will take.
+        """
+        whole = self._budget.seconds
+        if whole is not None:
+            least = self._clock() + MEASURING_SHARE * whole
+            self._end = max(least, self._begun + whole - behind)
+
+    def for_trials(self) -> Budget:
+        """Return what may be spent on trials from now on; the run's trials are for whoever counts them."""
+        return self._left(ENGINES_SHARE)
+
+    def for_engines(self) -> float | None:
+        """Return the seconds that comparing engines may take from now on; None for no limit."""
+        return self._left(0.0).seconds
+
+    def _left(self, kept: float) -> Budget:
+        whole = self._budget.seconds
+        if whole is None:
+            return self._budget
+        return replace(self._budget, seconds=max(0.0, self._end - kept * whole - self._clock()))
+
 
 @dataclass(frozen=True)
 class Slice:
     """A slice is what one problem may spend of the budget.
 
     Attributes:
-        until: Time of the session's clock at which its search ends, once it has tried the least.
+        until: Time of the session's clock at which its search ends.
+        over: Time at which comparing its finalists should be over.
         end: Time at which the run ends, whatever has been tried.
         trials: Schedules that it may measure.
+        is_first: Whether it comes again later, when all others have been tried, too: nothing is compared yet.
     """
 
     until: float = inf
+    over: float = inf
     end: float = inf
     trials: float = inf
+    is_first: bool = False
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}

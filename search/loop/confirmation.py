@@ -1,8 +1,10 @@
 """Whole engines confirm what was chosen on single operators; substitutions that do not pay are undone."""
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +22,8 @@ from wpk.search.loop.choices import Choices, best_library
 from wpk.search.loop.evidence import evidence_of
 from wpk.trial import Regime
 
-ROUNDS = 3
-"""Turns that the engines take."""
+ROUNDS, LEAST_ROUNDS = 3, 2
+"""Turns that the engines take, and those that they take however little time is left."""
 
 FALLBACK_SAMPLES = 21
 """Executions of a step of ONNX Runtime; their median counts."""
@@ -89,6 +91,7 @@ def confirmed(
     gpu: GpuProcess,
     tell: Progress,
     on_rivals: OnRivals | None = None,
+    seconds: float | None = None,
 ) -> Confirmed:
     """Return the fastest whole engine, and why it is what it is: it says what it was compared with.
 
@@ -108,12 +111,14 @@ def confirmed(
         gpu: Executes all of them.
         tell: Told of the progress.
         on_rivals: Told of the engines that were compared, by name.
+        seconds: What comparing may take; None for no limit.
 
     Raises:
         LaunchError: A kernel failed.
         EngineError: There is not enough memory for all.
     """
-    tell(_STAGE, 0, 1)
+    until = inf if seconds is None else time.monotonic() + seconds
+    tell("assembling engines", 0, 1)
     usual = forms[0]
     undone = _undone(usual.tuned)
     entrants = {
@@ -132,7 +137,7 @@ def confirmed(
         for n, e in entrants.items()
     }
     bench = _Bench(gpu, random_inputs(next(iter(plans.values())).plan, 0))
-    samples = _side_by_side(bench, plans)
+    samples = _side_by_side(bench, plans, until, tell)
     if on_rivals is not None:
         on_rivals(plans)
     variants = tuple(_variant(name, bundle, samples[name]) for name, bundle in plans.items())
@@ -142,7 +147,7 @@ def confirmed(
     )
     times = _step_seconds(bench, plans[best], quantile(samples[best], 0.5))
     handed = _fallback_seconds(bench, plans[best])
-    tell(_STAGE, 1, 1)
+    tell(_STAGE, ROUNDS, ROUNDS)
     evidence = evidence_of(plans[best].plan, entrants[best].choices, times, handed)
     book = EvidenceBook(evidence, measurement=EngineMeasurement(variants, best, names))
     return Confirmed(entrants[best].form, plans[best], book)
@@ -217,16 +222,21 @@ class _Bench:
         return engine
 
 
-def _side_by_side(bench: _Bench, plans: Mapping[str, PlanBundle]) -> dict[str, tuple[float, ...]]:
+def _side_by_side(
+    bench: _Bench, plans: Mapping[str, PlanBundle], until: float, tell: Progress
+) -> dict[str, tuple[float, ...]]:
     """Samples of every engine. Each round places them anew: where memory lies moves times, too.
 
-    Those far behind the best have no part in the next one.
+    Those far behind the best have no part in the next one. When the time is over, no round begins beyond the least.
     """
     gpu = bench.gpu
     gpu.limit_seconds = _LIMIT_SECONDS
     samples: dict[str, tuple[float, ...]] = dict.fromkeys(plans, ())
     names = list(plans)
     for turn in range(ROUNDS):
+        if turn >= LEAST_ROUNDS and time.monotonic() >= until:
+            break
+        tell(_STAGE, turn, ROUNDS)
         order = names[turn % len(names) :] + names[: turn % len(names)]
         weights = WeightMemory(gpu)  # once for all: a large model's fit into a GPU only so often
         with ExitStack() as stack:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from wpk.errors import EngineError
 from wpk.graph_passes import every_site, pass_of
@@ -14,6 +14,7 @@ from wpk.lowering.lowered_model import LoweredModel
 from wpk.options import SearchOptions
 from wpk.plan import FormOutcome, FormSearch, TriedForm
 from wpk.problems import Problem
+from wpk.progress import Progress, silent
 from wpk.search.forms import (
     FUSION,
     ByMeasuring,
@@ -44,8 +45,11 @@ FOUND, UNFUSED = "found", "unfused"
 MOST_MISSING = 8
 """Problems that nothing was measured of, of a form that is no part of the best found and still compared as an engine."""
 
-LOOK_SHARE, LOOK_SECONDS = 0.2, 120.0
-"""What looking at forms by models alone may take: a part of the budget, and where there is none so many seconds."""
+LOOK_SHARE, LOOK_SECONDS = 0.1, 120.0
+"""What looking at forms by models alone may take, before measuring and again behind it: a part of the budget, and where
+there is none so many seconds."""
+
+STAGE = "looking at forms"
 
 Lower = Callable[[frozenset[str]], LoweredModel]
 
@@ -132,7 +136,8 @@ def strongest_half(tried: Sequence[TriedForm]) -> list[str]:
     """Return the keys of what was taken and gained most; nothing where less than two were taken."""
     taken = [each for each in tried if each.outcome is FormOutcome.TAKEN]
     taken.sort(key=lambda each: (each.measured or 0.0) - (each.measured_usual or 0.0))
-    return [each.site for each in taken[: (len(taken) + 1) // 2]] if len(taken) > 1 else []
+    half = taken[: (len(taken) + 1) // 2] if len(taken) > 1 else []
+    return [key for each in half for key in each.keys]
 
 
 class FormContest:
@@ -148,6 +153,7 @@ class FormContest:
         lowered: LoweredModel,
         estimates: Estimates,
         budget: Budget | None = None,
+        tell: Progress = silent,
     ) -> None:
         """Begin with the usual form; nothing is compared yet.
 
@@ -156,20 +162,30 @@ class FormContest:
             lowered: Its usual form.
             estimates: What the models have to say of this, and of any other.
             budget: Of measuring; None where the models decide alone.
+            tell: Told of the progress.
         """
         self.lower, self._forms = lower, Forms(lower, form_of(lowered))
         self._estimates = estimates
-        self._keys = in_order(lowered, self._forms.fixed, self._estimates.seconds)
+        self._keys = in_order(lowered, self._forms.fixed, self._estimates.headroom)
         seconds = None if budget is None else budget.seconds
         self._look = LOOK_SECONDS if seconds is None else LOOK_SHARE * seconds
-        self._until = 0.0
+        self._until, self._tell = 0.0, tell
+
+    def look(self) -> None:
+        """Find out what is worth measuring, once."""
+        _ = self._proposed
 
     @property
     def least_problems(self) -> int | None:
         """The problems that must be tuned to decide over any form at all; None where models rule out all."""
+        return min((len(each.between.new) for each in self._proposed), default=None)
+
+    @cached_property
+    def _proposed(self) -> list[Proposal]:
         self._begin()
         found = proposed(self._forms, self._estimates.seconds, self._keys, self._is_over)
-        return min((len(each.between.new) for each in found), default=None)
+        self._tell(STAGE, 1, 1)
+        return found
 
     def by_models(self) -> Partitioning:
         """The best partition where nothing is measured."""
@@ -191,6 +207,7 @@ class FormContest:
         estimate = self._estimates.seconds
         found = best_partition(self._forms, estimate, judge, self._keys, self._is_over)
         forms = {FOUND: found.best, **self._half(found), **self._apart(), **self._unfused()}
+        self._tell(STAGE, 1, 1)
         models, seen = dict[str, LoweredModel](), {self._forms.fixed.identity}
         for name, form in forms.items():
             few = len(tuning.missing(form)) <= MOST_MISSING
@@ -232,10 +249,12 @@ class FormContest:
         begun = time.monotonic()
         seconds = tuning.measure(proposals, problems)
         self._until += time.monotonic() - begun
+        self._tell(STAGE, 0, 1)
         return seconds
 
     def _begin(self) -> None:
         """Begin to look at forms; what was looked at before is known."""
+        self._tell(STAGE, 0, 1)
         self._until = time.monotonic() + self._look
 
     def _is_over(self) -> bool:

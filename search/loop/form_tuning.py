@@ -23,7 +23,7 @@ from wpk.trial_bench import FormCases, Offers, fitting
 FORM_SHARE = 0.3
 """The part of the budget that other forms may have, where the models find any that is worth measuring."""
 
-LEAST_SECONDS, LEAST_TRIALS = 2.0, 8
+LEAST_SECONDS, LEAST_TRIALS = 1.2, 8
 """What a problem takes at least to be tuned so far that its time can decide: no more problems are begun than
 the budget has room for, those of the most promising forms first."""
 
@@ -31,17 +31,14 @@ ONE = 1
 """Schedules compiled of a problem of a form that is only compared with, and is not searched for."""
 
 
-def parted(how: ModelTuning) -> tuple[ModelTuning, ModelTuning]:
-    """Return how to tune the usual form, and others, within one budget."""
-    budget = how.tuning.budget
+def parted(budget: Budget) -> tuple[Budget, Budget]:
+    """Return what the usual form may spend of a budget, and what others may."""
     seconds, trials = budget.seconds, budget.trials
     others = Budget(
         None if seconds is None else FORM_SHARE * seconds,
         None if trials is None else round(FORM_SHARE * trials),
     )
-    usual = _without(budget, others.seconds or 0.0, others.trials or 0)
-    first, second = (replace(how, tuning=replace(how.tuning, budget=b)) for b in (usual, others))
-    return first, second
+    return budget.less(others.seconds or 0.0, others.trials or 0), others
 
 
 def room(budget: Budget) -> float:
@@ -49,13 +46,6 @@ def room(budget: Budget) -> float:
     return min(
         inf if budget.seconds is None else budget.seconds / LEAST_SECONDS,
         inf if budget.trials is None else budget.trials / LEAST_TRIALS,
-    )
-
-
-def _without(budget: Budget, seconds: float, trials: int) -> Budget:
-    return Budget(
-        None if budget.seconds is None else max(0.0, budget.seconds - seconds),
-        None if budget.trials is None else max(0, budget.trials - trials),
     )
 
 
@@ -87,8 +77,8 @@ class FormTuning:
             return {}
         lowered = {changed: self.lower(changed) for changed in dict.fromkeys(forms.values())}
         has = {problem: lowered[changed] for problem, changed in forms.items()}
-        plan, seed = self.how.plan, self.how.tuning.seed
-        first, second = (FormCases(e, has, plan, seed + n) for n, e in enumerate(self.how.cases))
+        seed, tell = self.how.tuning.seed, self.how.tell
+        first, second = (FormCases(e, has, seed + n, tell) for n, e in enumerate(self.how.cases))
         static = self._chosen(fitting({p: each.program for p, each in has.items()}))
         has = {problem: has[problem] for problem in static.kernels}
         with Offers(self.how.equipment.lease, has) as offers:
@@ -96,11 +86,10 @@ class FormTuning:
             tasks, twins = self._tasks(how, has, static)
             tuned = how.tuned(tasks, twins, static, (first, second))
         self.choices = self.choices.beside(tuned)
-        spent = time.monotonic() - begun - first.seconds - second.seconds
+        spent = time.monotonic() - begun
         own = (tuned.results[problem] for problem in twins)
         fresh = sum(len(each.tried) - each.known for each in own)
-        budget = _without(self.how.tuning.budget, spent, fresh)
-        self.how = replace(self.how, tuning=replace(self.how.tuning, budget=budget))
+        self.how = self.how.within(self.how.tuning.budget.less(spent, fresh))
         return best_seconds(tuned)
 
     def _chosen(self, problems: Sequence[Problem]) -> StaticChoices:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from wpk.assembly import PackedConstants, Setting
 from wpk.errors import EngineError
 from wpk.lowering.lowered_model import LoweredModel
+from wpk.search.loop.budget import Budget, Watch
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.confirmation import Confirmed, EngineForm, OnRivals, confirmed
 from wpk.search.loop.form_contest import FOUND, FormContest, FormsFound, recorded
@@ -51,6 +52,7 @@ def measured_model(
     how: ModelTuning,
     workshop: Workshop,
     contest: FormContest | None,
+    watch: Watch,
     on_rivals: OnRivals | None,
 ) -> Measured:
     """Tune a model, and return its fastest whole engine.
@@ -61,31 +63,41 @@ def measured_model(
         how: How it is tuned.
         workshop: Makes engines.
         contest: Of its forms; None where only the usual one is looked at.
+        watch: Says what is left of the run's time.
         on_rivals: Told of the engines that were compared, by name.
 
     Raises:
         WpkError: Measuring fails; see `tune_model` and `confirmed`. Where engines of all forms do not fit into
             the GPU's memory together, those of the usual one are compared, and a warning says so.
     """
-    found, tuned = _tuned(lowered, static, how, workshop, contest)
+    watch.start(behind=_ready(how))
+    found, tuned = _tuned(lowered, static, how, workshop, contest, watch)
     models = {"": lowered}
     forms = [_form("", lowered, tuned, workshop)]
     for name, other in ({} if found is None else found.models).items():
         models[name] = other
         forms.append(_form(name, models[name], tuned, workshop, compared=name != FOUND))
     gpu = how.equipment.lease.process()
+    limit = watch.for_engines()
     try:
-        best = confirmed(forms, static_choices(static), gpu, how.tell, on_rivals)
+        best = confirmed(forms, static_choices(static), gpu, how.tell, on_rivals, limit)
     except EngineError as error:
         if len(forms) == 1:
             raise
         _log.warning("only engines of the usual form are compared: %s", error.what)
-        best = confirmed(forms[:1], static_choices(static), gpu, how.tell, on_rivals)
+        best = confirmed(forms[:1], static_choices(static), gpu, how.tell, on_rivals, limit)
     chosen = models[best.form.name]
     if found is not None:
         search = recorded(found.partitioning, chosen.source.changed, measured=True)
         best = replace(best, book=replace(best.book, forms=search))
     return Measured(chosen, best)
+
+
+def _ready(how: ModelTuning) -> float:
+    """Wait for the first references; return what computing them took, as the last check will again."""
+    first, _ = how.cases
+    len(first)
+    return first.seconds
 
 
 def _tuned(
@@ -94,15 +106,18 @@ def _tuned(
     how: ModelTuning,
     workshop: Workshop,
     contest: FormContest | None,
+    watch: Watch,
 ) -> tuple[FormsFound | None, Choices]:
     """What may compute each problem of the usual form, and of others; these share a budget."""
+    whole = watch.for_trials()
     if contest is None:
-        return None, tune_model(lowered, static, how)
-    least, (usual, others) = contest.least_problems, parted(how)
-    if least is not None and least <= room(others.tuning.budget):
-        how = usual
-    tuned = tune_model(lowered, static, how)
-    found = contest.by_measuring(others, tuned, workshop.compiler)
+        return None, tune_model(lowered, static, how.within(whole))
+    least, (usual, others) = contest.least_problems, parted(whole)
+    if least is None or least > room(others):
+        usual = whole
+    tuned = tune_model(lowered, static, how.within(usual))
+    left = Budget(watch.for_trials().seconds, others.trials)
+    found = contest.by_measuring(how.within(left), tuned, workshop.compiler)
     return found, found.choices
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from wpk.lowering.lowered_model import LoweredModel
+from wpk.phases import Phases
 from wpk.plan import Plan
 from wpk.problems import Problem
 from wpk.progress import Progress
+from wpk.search.loop.budget import Budget
 from wpk.search.loop.choices import Choices, after_tuning
 from wpk.search.loop.lessons import Lessons
 from wpk.search.loop.selection import selected_problems
@@ -35,15 +36,6 @@ from wpk.trial_bench import (
     require_memory,
 )
 
-
-class TimedCases(Protocol):
-    """Cases that say how long computing them took."""
-
-    @property
-    def seconds(self) -> float:
-        """So far."""
-
-
 SeedCases = tuple[ModelCases, ModelCases] | tuple[FormCases, FormCases]
 """Cases at two seeds."""
 
@@ -58,7 +50,7 @@ class ModelTuning:
         equipment: What measuring takes.
         tuning: How to tune.
         run: The run in the store that trials are entered under.
-        tell: Told of the progress.
+        tell: Told of the progress, and of what measuring waits for.
         cases: What candidates of the usual form's problems are checked and timed on, at two seeds.
     """
 
@@ -67,23 +59,12 @@ class ModelTuning:
     equipment: Equipment
     tuning: Tuning
     run: RunRecord
-    tell: Progress
+    tell: Phases
     cases: tuple[ModelCases, ModelCases]
 
-    @classmethod
-    def of(
-        cls,
-        lowered: LoweredModel,
-        plan: Plan,
-        target: Target,
-        equipment: Equipment,
-        tuning: Tuning,
-        run: RunRecord,
-        tell: Progress,
-    ) -> ModelTuning:
-        """Describe the tuning of a lowered model; nothing is computed yet."""
-        first, second = (ModelCases(lowered, plan, tuning.seed + n, tell) for n in (0, 1))
-        return cls(plan, target, equipment, tuning, run, tell, (first, second))
+    def within(self, budget: Budget) -> ModelTuning:
+        """Return the same within another budget."""
+        return replace(self, tuning=replace(self.tuning, budget=budget))
 
     @property
     def regime(self) -> Regime:
@@ -112,11 +93,14 @@ class ModelTuning:
             StoreError: The store cannot be used.
             EngineError: The GPU cannot be used.
         """
+        begun = time.monotonic()
         with self._session(cases) as session:
             problems = [task.problem for task in tasks]
             measured = _measure_static(static, problems, session, self.tell)
             known = [replace(task, measured=measured[task.problem]) for task in tasks]
-            results = of_all_twins(tune(known, session, self.tell), twins)
+            left = session.budget.less(session.clock() - begun)
+            found = tune(known, replace(session, budget=left), self.tell)
+            results = of_all_twins(found, twins)
             return after_tuning(static, results, session.bench, session.regime)
 
     @contextmanager
@@ -133,9 +117,21 @@ class ModelTuning:
                 regime=self.regime,
                 effort=tuning.effort,
                 budget=tuning.budget,
-                bench=Bench(ahead, runner, OddShapes(self.target, equipment.lease, ahead)),
-                clock=clock_without(first, second),
+                bench=Bench(
+                    ahead, runner, OddShapes(self.target, equipment.lease, ahead), self.tell
+                ),
             )
+
+
+def cases_of(lowered: LoweredModel, seed: int, tell: Progress) -> tuple[ModelCases, ModelCases]:
+    """Return what candidates of a model's problems are checked and timed on; nothing is computed yet.
+
+    Raises:
+        EngineError: References do not fit into the machine's memory.
+    """
+    require_memory(lowered.program)
+    first, second = (ModelCases(lowered, seed + n, tell) for n in (0, 1))
+    return first, second
 
 
 def tune_model(lowered: LoweredModel, static: StaticChoices, how: ModelTuning) -> Choices:
@@ -152,19 +148,13 @@ def tune_model(lowered: LoweredModel, static: StaticChoices, how: ModelTuning) -
     Raises:
         KeyboardInterrupt: All trials up to then are in the store; the same command goes on from there.
         StoreError: The store cannot be used.
-        EngineError: The GPU cannot be used, or references do not fit into the machine's memory.
+        EngineError: The GPU cannot be used.
     """
-    require_memory(lowered.program)
     program, searcher = lowered.program, find_searcher(how.tuning.searcher)
     named = selected_problems(program.operators, how.tuning.operators)
     twins, offers = twins_of(program.operators, named), how.equipment.offers
     asked = program, twins, static, how.target, searcher, how.lessons, offers, how.tell
     return how.tuned(make_tasks(*asked), twins, static, how.cases)
-
-
-def clock_without(*cases: TimedCases) -> Callable[[], float]:
-    """Return a clock of seconds that stands still while references are computed: a budget is for searching."""
-    return lambda: time.monotonic() - sum(each.seconds for each in cases)
 
 
 def deciding_regime(plan: Plan, target: Target) -> Regime:

@@ -20,6 +20,7 @@ class ProblemTrials:
         known: What is known of each, in the order of trying.
         lookups: What the store said at first, one a template or library.
         fresh: How many have been tried since.
+        spent: Seconds that measurements took since, and their number.
     """
 
     def __init__(self, task: Task, session: Session) -> None:
@@ -33,6 +34,7 @@ class ProblemTrials:
         answers = [look_up(session.store, key, session.regime) for key in self._keys.values()]
         self.lookups = tuple(each.why for each in answers)
         self.fresh = 0
+        self.spent = 0.0, 0
         histories = [history for answer in answers for history in answer.histories]
         histories.sort(key=lambda each: each.at)  # as they were tried: patience depends on it
         self.known: dict[Candidate, History] = {each.trial.candidate: each for each in histories}
@@ -59,15 +61,19 @@ class ProblemTrials:
         self.fresh += 1
         return trial
 
-    def are_compared(self, finalists: Sequence[Candidate]) -> bool:
-        """Tell whether one run has compared all of them as many times as this effort asks."""
+    @property
+    def pace(self) -> float:
+        """Seconds that a measurement of this problem took, in the mean; 0 before the first."""
+        return self.spent[0] / max(1, self.spent[1])
+
+    def are_compared(self, finalists: Sequence[Candidate], rounds: int) -> bool:
+        """Tell whether one run has compared all of them in so many rounds at least."""
         known = [self.known[candidate] for candidate in finalists]
-        enough = all(each.final_rounds >= self._session.effort.rounds for each in known)
+        enough = all(each.final_rounds >= rounds for each in known)
         return enough and len({each.final_run for each in known}) == 1
 
-    def compare(self, finalists: Sequence[Candidate]) -> None:
+    def compare(self, finalists: Sequence[Candidate], rounds: int) -> None:
         """Measure the finalists in rounds, each of which begins with another one, so that no place is favoured."""
-        rounds = self._session.effort.rounds
         seconds: dict[Candidate, tuple[float, ...]] = dict.fromkeys(finalists, ())
         for first in range(rounds):
             alive = [candidate for candidate in finalists if self.runs(candidate)]
@@ -106,8 +112,11 @@ class ProblemTrials:
     ) -> Iterator[Trial]:
         """Measure, and store every trial as it comes; the proposer is of what is not known."""
         session = self._session
+        begun = session.clock()
         trials = session.bench.measure(self.requests(candidates, stage))
         for candidate, trial in zip(candidates, trials, strict=True):
+            seconds, count = self.spent
+            self.spent = seconds + session.clock() - begun, count + 1
             if trial.candidate != candidate:
                 raise ValueError(f"asked to measure {candidate}, got a trial of {trial.candidate}")
             known = self.known.get(candidate)
@@ -115,3 +124,4 @@ class ProblemTrials:
             key = self._keys[candidate.maker]
             session.store.record(session.run.id, key, trial, session.regime, stage)
             yield trial
+            begun = session.clock()

@@ -9,7 +9,6 @@ from typing import Any
 from wpk.assembly import model_digest
 from wpk.errors import EngineError
 from wpk.options import BuildOptions, SearchOptions, flag_of, keywords
-from wpk.search.loop.budget import Budget
 from wpk.search.loop.tuning import Tuning
 from wpk.search.store import RunRecord, RunRequest, RunState, TuningStore
 
@@ -115,8 +114,8 @@ def entered(
             run = store.begin_run(request.search.seed, request)
         else:
             run = store.resume_run(earlier.id)
-            left = _left(tuning.budget, *store.spent(run.id))
-            tuning = replace(tuning, budget=left)
+            trials, seconds = store.spent(run.id)
+            tuning = replace(tuning, budget=tuning.budget.less(seconds, trials))
     state = RunState.FAILED
     try:
         if on_run is not None:
@@ -129,10 +128,3 @@ def entered(
     finally:
         with TuningStore(tuning.store) as store:
             store.end_run(run.id, state)
-
-
-def _left(whole: Budget, trials: int, seconds: float) -> Budget:
-    return Budget(
-        seconds=None if whole.seconds is None else max(0.0, whole.seconds - seconds),
-        trials=None if whole.trials is None else max(0, whole.trials - trials),
-    )

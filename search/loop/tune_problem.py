@@ -34,12 +34,11 @@ WINDOW = 16
 """Schedules asked for whose outcomes are not known: enough to keep a dozen cores compiling, and no more
 than searchers can do without (docs/decisions/0024-compiling-ahead.md)."""
 
-LEAST_TRIALS = 8
-"""Schedules that each problem tries as long as the run has time, however little is to be won there:
-what a searcher begins with, the models' first choices."""
-
 LIBRARY_FINALISTS = 2
 """How many of the library's implementations are compared with the best schedules."""
+
+FEWEST = 2
+"""Schedules that are tried in a first turn however late it is, and that are compared at the end."""
 
 
 class ProblemTuning:
@@ -77,10 +76,11 @@ class ProblemTuning:
         self._limits = limits
         if self._why_stop() is None:
             self._ask()
-        self._expect_finalists()
+        if not limits.is_first:
+            self.expect_finalists()
 
     def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
-        """Try the libraries, then schedules until there is a reason to stop."""
+        """Try the libraries, then schedules until there is a reason to stop; may be called again, with more to spend."""
         self.expect(limits)
         for rival in self.task.rivals:
             self._try_library(rival)
@@ -89,31 +89,59 @@ class ProblemTuning:
             self._ask()
             if self._asked:
                 self._try_next()
-                self._expect_finalists()
+                if not limits.is_first:
+                    self.expect_finalists()
                 after_trial()
-        self._session.bench.drop(self._trials.requests(self._asked))
-        self._asked.clear()
         return stop
 
     def finish(self, stop: Stop) -> TuningResult:
         """Compare the best side by side, unless the store knows how that ends, and choose.
 
-        When the run's time is over, a problem of which nothing was measured now is not compared.
+        When the run's time is over, a problem of which nothing was measured now is not compared. The less is left of
+        the problem's own time, the fewer are compared, in fewer rounds, and at least the best few once.
         """
+        self._session.bench.drop(self._trials.requests(self._asked))
+        self._asked.clear()
         in_time = self._trials.fresh > 0 or self._session.clock() < self._limits.end
-        finalists = self._finalists()
-        while in_time and finalists and not self._trials.are_compared(finalists):
-            self._trials.compare(finalists)
-            finalists = self._finalists()  # without those that failed now
+        is_short = self._rounds(self._finalists()) < 1
+        finalists = self._finalists(is_short=is_short)
+        rounds = max(1, self._rounds(finalists))
+        while in_time and finalists and not self._trials.are_compared(finalists, rounds):
+            self._trials.compare(finalists, rounds)
+            finalists = self._finalists(is_short=is_short)  # without those that failed now
         self._session.bench.drop(self._trials.requests(self._hopeful, Stage.FINAL))
-        result = self._result(stop, finalists)
-        bests = result.best_of_each.values() if in_time else ()
+        result = self._result(stop, finalists, rounds)
+        bests = list(result.best_of_each.values())
+        if not in_time or self._left() < self._trials.pace * len(bests):
+            bests = []  # no choice depends on them
         return replace(result, elsewhere=tuple(map(self._trials.elsewhere, bests)))
 
-    def _result(self, stop: Stop, finalists: Sequence[Candidate]) -> TuningResult:
+    def _rounds(self, finalists: Sequence[Candidate]) -> int:
+        """Return how many times some finalists can be compared in what is left of the problem's time."""
+        most, left = self._session.effort.rounds, self._left()
+        a_round = self._trials.pace * len(finalists)
+        return most if left >= most * a_round else int(left / a_round)
+
+    def _left(self) -> float:
+        """Seconds of the problem's time."""
+        return self._limits.over - self._session.clock()
+
+    @property
+    def spent(self) -> tuple[float, int]:
+        """Seconds that measuring took, and the number of measurements."""
+        return self._trials.spent
+
+    @property
+    def informed(self) -> Task:
+        """The task, with the best time that this run has found where it has tried a little of each problem."""
+        if not self._limits.is_first or self._best == inf:
+            return self.task
+        return replace(self.task, measured=self._best)
+
+    def _result(self, stop: Stop, finalists: Sequence[Candidate], rounds: int) -> TuningResult:
         return TuningResult(
             problem=self.task.problem,
-            compared=bool(finalists) and self._trials.are_compared(finalists),
+            compared=bool(finalists) and self._trials.are_compared(finalists, rounds),
             finalists=tuple(map(self._trials.final, finalists)),
             tried=tuple(self.tried),
             known=self.known,
@@ -156,7 +184,8 @@ class ProblemTuning:
             return Stop.NO_IMPROVEMENT
         if self._exhausted:
             return Stop.EXHAUSTED
-        late = now >= limits.end or (now >= limits.until and len(self.tried) >= LEAST_TRIALS)
+        tried_few = limits.is_first and len(self.tried) < FEWEST
+        late = now >= limits.end or (now >= limits.until and not tried_few)
         spent = late or self.measured >= limits.trials
         return Stop.OUT_OF_BUDGET if spent and not self._has_only_failed else None
 
@@ -182,7 +211,7 @@ class ProblemTuning:
     def _library_trials(self) -> int:
         """Return how many of the library's implementations may still be tried in the time that is left."""
         most, now = self._session.effort.library, self._session.clock()
-        if now < self._limits.until:
+        if now < self._limits.until and not self._limits.is_first:
             return most
         return min(most, LIBRARY_FINALISTS if now < self._limits.end else 1)
 
@@ -196,11 +225,11 @@ class ProblemTuning:
         self._session.bench.expect(self._trials.requests(asked))
         self._exhausted = not self._asked
 
-    def _expect_finalists(self) -> None:
+    def expect_finalists(self) -> None:
         """Have the schedules made ready that would be compared if nothing better came."""
         finalists = self._finalists()
         fresh = [candidate for candidate in finalists if candidate not in self._hopeful]
-        if fresh and not self._trials.are_compared(finalists):
+        if fresh and not self._trials.are_compared(finalists, self._session.effort.rounds):
             self._session.bench.expect(self._trials.requests(fresh, Stage.FINAL))
             self._hopeful.update(fresh)
 
@@ -224,8 +253,8 @@ class ProblemTuning:
         elif self._generated < inf:
             self._stale += 1
 
-    def _finalists(self) -> list[Candidate]:
-        """The best of all that ran, as the search measured them; of each library the best few."""
+    def _finalists(self, *, is_short: bool = False) -> list[Candidate]:
+        """The best of all that ran, as the search measured them; of each library the best few; fewer if time is short."""
         families: dict[str, list[Trial]] = {GENERATED: []}
         for history in self._trials.known.values():
             if history.trial.ran:
@@ -233,6 +262,8 @@ class ProblemTuning:
         finalists: list[Candidate] = []
         for family, ran in families.items():
             count = self._session.effort.finalists if family == GENERATED else LIBRARY_FINALISTS
+            if is_short:
+                count = min(count, FEWEST if family == GENERATED else 1)
             best = sorted(ran, key=lambda trial: trial.cost)[:count]
             finalists += [trial.candidate for trial in best]
         return finalists

@@ -114,8 +114,9 @@ def estimates(problem: Problem, template: Template, target: Target, columns: Col
     models = _Models(problem, template, target, performance_bound(problem, target), columns)
     known: dict[tuple[SharedAccess, ...], float] = {}
     passes = []
+    accesses_of = template.accesses_of(problem)
     for schedule in models.schedules(list(range(_rows(columns)))):
-        accesses = tuple(template.shared_accesses(problem, schedule))
+        accesses = tuple(accesses_of(schedule))
         if accesses not in known:
             known[accesses] = shared_cost(accesses).passes
         passes.append(known[accesses])
@@ -146,8 +147,9 @@ class _Models:
 
     def costs(self, rows: list[int]) -> dict[int, SharedCost]:
         """Return what the shared memory loads of some schedules cost, by row."""
+        accesses_of = self.template.accesses_of(self.problem)
         return {
-            row: shared_cost(tuple(self.template.shared_accesses(self.problem, schedule)))
+            row: shared_cost(tuple(accesses_of(schedule)))
             for row, schedule in zip(rows, self.schedules(rows), strict=True)
         }
 

@@ -23,6 +23,7 @@ from wpk.problems import (
     ClampedConvolution,
     Convolution,
     Elementwise,
+    Epilogue,
     Gather,
     IndexedRead,
     IndexedWrite,
@@ -34,6 +35,7 @@ from wpk.problems import (
     PrefixScan,
     Reduction,
     RowPlacing,
+    Squeeze,
     Tensor,
     TopIndices,
 )
@@ -207,6 +209,26 @@ def _convolve(problem: Convolution, operator: Any, memory: Memory, x: Any) -> No
         for (h, p), (w, q) in product(*pairs):
             acc[:, ks, p, q] += x[:, xs, h, w] @ tap
     _store(memory, operator, problem.y, _epilogue(memory, operator, 2, acc), 1)
+
+
+@run.register
+def _(problem: Squeeze, operator: Any, memory: Memory) -> None:
+    n = _size(problem, memory)
+    x = _wide(memory.view(operator.inputs[0], problem.x, (n, problem.c, problem.pixels)))
+    rest = iter(operator.inputs[3:])
+
+    def then(epilogue: Epilogue, acc: Any) -> Any:
+        views = [memory.view(next(rest), each, acc.shape) for each in epilogue.operands]
+        return np.broadcast_to(express(epilogue.expression, acc, [*map(_wide, views)]), acc.shape)
+
+    down, up = (
+        _wide(memory.program.constants[name][:, :row])
+        for name, row in zip(operator.inputs[1:3], (problem.c, problem.hidden_size), strict=True)
+    )
+    row = np.asarray(express(problem.means, x.mean(axis=2), []))
+    gates = then(problem.gates, then(problem.hidden, row @ down.T) @ up.T)
+    whole = np.broadcast_to(gates[..., None], (*gates.shape, problem.places))
+    _store(memory, operator, problem.y, then(problem.scaled, whole), 1)
 
 
 @run.register

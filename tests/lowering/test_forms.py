@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_graphsurgeon as gs
 import pytest
 from support.networks.handwritten import BLOCKS, TEXTS, write
 
@@ -15,15 +16,18 @@ from wpk.checks.scope import Scope
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
 from wpk.graph_passes import every_site, pass_of
-from wpk.graph_passes.products import part_products
+from wpk.graph_passes.products import part_products, patch_products
+from wpk.lowering.group_run import copied
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms, lower_model
+from wpk.problems import Convolution
 from wpk.progress import silent
 
 NETWORKS = {
     "dense_concat": {"clamp-before-product", "fuse-operators", "channels-last"},
     "attention_with_mask": {"fuse-operators", "join-siblings", "part-products"},
-    "squeeze_excite": {"fuse-operators", "channels-last", "padded-rows"},
+    "squeeze_excite": {"fuse-operators", "channels-last"},
+    "channels_58": {"fuse-operators", "channels-last", "padded-rows"},
 }
 """Networks, with the passes that have a choice there."""
 
@@ -152,6 +156,44 @@ def test_what_is_done_only_where_it_is_chosen_is_proven_then(
     assert "part-products" in check.detail
 
 
+PATCHES = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 3, 16, 12] x, float[16, 3, 4, 6] w) => (float[1, 16, 2, 1] y) {
+    a = Conv<strides = [4, 6]>(x, w)  b = Sigmoid(a)  y = Conv<strides = [2, 2]>(b, v)
+}
+"""
+
+
+def test_patches_are_rows_or_windows_as_it_is_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proto, path = onnx.parser.parse_model(PATCHES), tmp_path / "patches.onnx"
+    rng = np.random.default_rng(0)
+    for name, shape in (("w", (16, 3, 4, 6)), ("v", (16, 16, 2, 2))):
+        weight = rng.standard_normal(shape).astype(np.float32)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(weight, name))
+    proto.graph.input.remove(proto.graph.input[1])
+    onnx.save(proto, path)
+    scope, forms = Scope(quick=True, seeds=1), forms_of(path)
+    convolutions = []
+    for names in ([], ["patch-products"], ["other-patch-products"]):
+        changed = frozenset(every_site(name) for name in names)
+        form = forms.lowered(changed)
+        assert parts(form) == parts(lower_model(path, {}, Precision.FP16, changed=changed))
+        assert not any(check.failed for check in prove_passes(form, scope, silent).checks)
+        kinds = [type(problem) for problem in form.program.problems]
+        convolutions.append(kinds.count(Convolution))
+    assert convolutions == [1, 2, 0]
+    rows = patch_products.moved_constant
+    monkeypatch.setattr(
+        patch_products,
+        "moved_constant",
+        lambda name, w, move: rows(name, w, lambda h: move(h[::-1])),
+    )
+    wrong = prove_passes(forms_of(path).lowered(changed), scope, silent)
+    (check,) = (each for each in wrong.checks if each.failed)
+    assert "patch-products" in check.detail
+
+
 def test_a_key_of_no_pass_is_refused(tmp_path: Path) -> None:
     forms = forms_of(write("squeeze_excite", tmp_path))
     with pytest.raises(GraphError, match="no pass is called 'join'"):
@@ -159,3 +201,18 @@ def test_a_key_of_no_pass_is_refused(tmp_path: Path) -> None:
 
 
 assert set(NETWORKS) <= {*TEXTS, *BLOCKS}
+
+
+def test_a_copied_graph_has_functions_of_its_own_and_the_other_keeps_its(twice: Path) -> None:
+    graph = forms_of(twice).lowered(frozenset()).graph
+    before = list(graph.functions)
+    made = copied(copied(graph))
+    assert len(before) > 1
+    assert graph.functions == before
+    assert all(a is b for a, b in zip(graph.functions, before, strict=True))
+    assert [each.name for each in made.functions] == [each.name for each in before]
+    assert {id(each) for each in made.functions}.isdisjoint(map(id, before))
+    names = [[node.name for node in each.nodes] for each in made.functions]
+    assert names == [[node.name for node in each.nodes] for each in before]
+    gs.export_onnx(made)  # each function is there once
+    assert len({each.name for each in made.functions}) == len(before)

@@ -7,6 +7,8 @@ from typing import Any
 
 import onnx
 import pytest
+from support.networks import one_operator
+from support.networks.drawn_weights import parse_model
 
 from wpk.codec import encode
 from wpk.dtypes import DType
@@ -321,3 +323,19 @@ def test_a_model_that_uses_a_part_of_a_concatenation_gets_a_plan(tmp_path: Path)
     onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
     optimize(tmp_path / "model.onnx", tmp_path / "model.plan", target="h200")
     assert read_plan(tmp_path / "model.plan").plan.outputs[0].name == "y"
+
+
+def test_what_kernels_read_early_is_a_constant(tmp_path: Path) -> None:
+    """A value in its place would be read before the kernel in front has written it."""
+    onnx.save(parse_model(one_operator.SQUEEZED, "d u"), tmp_path / "m.onnx")
+    plan = optimize(
+        tmp_path / "m.onnx", tmp_path / "m.plan", target="h200", search="static", check="off"
+    ).plan
+    (step,) = plan.steps
+    names = (step.operator.inputs[0], "x", *step.operator.inputs[2:])
+    forged = replace(step, inputs=names, operator=replace(step.operator, inputs=names))
+    check_plan(plan)
+    with pytest.raises(
+        PlanError, match=r"inputs\[1\]: 'x' is a value, the problem reads a constant"
+    ):
+        check_plan(replace(plan, steps=(forged,)))

@@ -34,7 +34,7 @@ FLOOR = 0.99
 
 ONE = {"N": 1, "n": 1}
 
-KINDS = ("conv", "gemm", "attention", "depthwise", "normalisation", "recurrence")
+KINDS = ("conv", "gemm", "attention", "depthwise", "normalisation", "recurrence", "squeeze")
 
 
 def _problems(precision: Precision, folder: Path) -> list[Problem]:

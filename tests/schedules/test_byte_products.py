@@ -23,6 +23,9 @@ from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATES
 from wpk.schedules.simt_tiles import SimtSchedule
 from wpk.schedules.unit import Members, Type
+from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
+from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets import find_target
 
 MMA = MmaSchedule(block_m=32, block_n=32, block_k=64, warps_m=2, warps_n=1, stages=3)
@@ -30,6 +33,7 @@ SIMT = SimtSchedule(16, 32, 16, 2, 4, row_major=0, padding=0, prefetch=1)
 SKINNY = SkinnySchedule(4, 2, threads_k=4, threads_n=16, depth=1, prefetch=1)
 GEMMS = [(GemmMmaTemplate(), MMA), (GemmSimtTemplate(), SIMT), (GemmSkinnyTemplate(), SKINNY)]
 CONVOLUTIONS = [(ConvMmaTemplate(), MMA), (ConvSimtTemplate(), SIMT)]
+WGMMA = WgmmaSchedule(block_m=64, block_n=32, block_k=128, stages=2)
 SIGNS = [(DType.INT8, DType.INT8), (DType.UINT8, DType.INT8)]
 SIGNED_OR_NOT = [*SIGNS, (DType.INT8, DType.UINT8), (DType.UINT8, DType.UINT8)]
 
@@ -110,6 +114,44 @@ def test_products_of_computed_bytes_are_exact(
     assert np.array_equal(y, sums.astype(np.float32))
 
 
+@pytest.mark.parametrize(
+    ("sizes", "changed", "a", "b", "constant"),
+    [
+        ((70, 48, 208), {}, DType.INT8, DType.INT8, True),
+        ((70, 48, 208), {"split": 2}, DType.UINT8, DType.UINT8, False),
+        (
+            (200, 80, 2048),
+            {"persistent": 3, "stages": 3, "pingpong": 1},
+            DType.UINT8,
+            DType.INT8,
+            True,
+        ),
+        (
+            (130, 128, 512),
+            {"share": 1, "block_m": 128, "block_n": 64},
+            DType.INT8,
+            DType.UINT8,
+            False,
+        ),
+    ],
+)
+def test_products_of_warpgroups_are_exact(
+    sizes: tuple[int, int, int],
+    changed: dict[str, int],
+    a: DType,
+    b: DType,
+    constant: bool,
+    checking_execution: Any,
+) -> None:
+    template, schedule = GemmWgmmaTemplate(), replace(WGMMA, **changed)
+    problem = matmul(*sizes, a, b, constant=constant, transposed=not constant)
+    assert template.why_not(problem, find_target("h100")) is None
+    assert template.why_illegal(problem, schedule, find_target("h100")) is None
+    y, sums = product(checking_execution, template, schedule, problem)
+    assert np.array_equal(y, sums.astype(np.float32))
+    assert sizes[2] < 2048 or np.abs(sums).max() > 2**24
+
+
 def convolution(c: int, k: int, size: int, x: DType, **options: Any) -> Convolution:
     plain = problems.convolution(c, k, size, precision=Precision.FP32, **options)
     bytes_ = Tensor(
@@ -134,6 +176,13 @@ def test_convolutions_of_bytes_are_exact(
     shape = (problem.n.value, k, problem.p, problem.q)
     y = checking_execution.run(template, problem, schedule, memory, shape)
     assert np.array_equal(y, sums_of(pixels, w, problem).astype(np.float32))
+
+
+@pytest.mark.parametrize(("x", "c", "k"), [(DType.UINT8, 48, 20), (DType.INT8, 160, 17)])
+def test_convolutions_of_warpgroups_are_exact(
+    x: DType, c: int, k: int, checking_execution: Any
+) -> None:
+    test_convolutions_of_bytes_are_exact(ConvWgmmaTemplate(), WGMMA, x, c, k, checking_execution)
 
 
 def sums_of(pixels: np.ndarray, w: np.ndarray, problem: Convolution) -> np.ndarray:
@@ -170,6 +219,19 @@ def test_tensor_cores_multiply_the_bytes(target: str) -> None:
         assert set(counted) == {"imma"}, counted
 
 
+def test_warpgroups_multiply_the_bytes() -> None:
+    gpu = find_target("h100")
+    for problem, template in (
+        (matmul(64, 64, 128, DType.UINT8, DType.INT8, constant=True), GemmWgmmaTemplate()),
+        (convolution(64, 64, 7, DType.INT8), ConvWgmmaTemplate()),
+    ):
+        (source,) = template.instantiate(problem, WGMMA)
+        kernel = load_nvrtc().compile(source, gpu.arch)
+        (counted,) = count_tensor_core_instructions(kernel.cubin).values()
+        assert set(counted) == {"igmma"}, counted
+        assert not kernel.resources.spills
+
+
 def test_gpus_without_asynchronous_copies_multiply_bytes_on_the_ordinary_cores() -> None:
     gpu, problem = (
         find_target("rtx2080"),
@@ -186,7 +248,8 @@ def test_gpus_without_asynchronous_copies_multiply_bytes_on_the_ordinary_cores()
     "template", [t for t in TEMPLATES if t.problem_type in (Matmul, Convolution)]
 )
 def test_every_template_carries_products_of_bytes_or_says_why_not(template: Any) -> None:
-    carries = {"gemm_mma", "gemm_simt", "gemm_skinny", "conv_mma", "conv_simt"}
+    carries = {"gemm_mma", "gemm_simt", "gemm_skinny", "gemm_wgmma"}
+    carries |= {"conv_mma", "conv_simt", "conv_wgmma"}
     if template.problem_type is Matmul:
         problem: Any = matmul(64, 64, 128, DType.INT8, DType.INT8, constant=True)
     else:

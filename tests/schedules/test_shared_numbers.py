@@ -10,7 +10,7 @@ from support.problems.attentions import attention
 from support.problems.warpgroup_layers import limited
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar, apply
+from wpk.expression import Acc, Apply, Expression, Operand, Quantised, Round, Scalar, apply
 from wpk.extent import Extent
 from wpk.launch import SizeArgument
 from wpk.problems import (
@@ -24,6 +24,7 @@ from wpk.problems import (
     lifted,
 )
 from wpk.problems.lifted import Lifted
+from wpk.problems.quantisation import restored_quantisation_of
 from wpk.schedules import TEMPLATE_OF, packings, single_kernel
 from wpk.search.models.static_search import shortlist_all
 from wpk.targets import find_target
@@ -105,9 +106,9 @@ def test_numbers_stand_where_the_kernel_looks_for_operands() -> None:
     epilogue = limited_problem.epilogue
     told = Epilogue(quantised(epilogue.expression, *FIRST), epilogue.operands)
     problem = replace(limited_problem, epilogue=told)
-    divisor, reciprocal = np.float32(0.0312), np.float32(1) / (2 * np.float32(0.0312))
-    expected = (0, 1, 2, float(divisor), float(reciprocal), 131.0, 255.0, 3, 4)
-    assert lifted(problem).inputs == expected
+    found = restored_quantisation_of(told.expression)
+    assert found is not None
+    assert lifted(problem).inputs == (0, 1, 2, *found.numbers(), 3, 4)
     assert lifted(normalised(*FIRST)).inputs[:3] == (0, 131.0, 0.0312 / 8)
 
 
@@ -139,10 +140,45 @@ def test_numbers_that_say_what_is_computed_stay() -> None:
 def test_equal_parts_of_an_expression_share_their_numbers() -> None:
     problem = requantised(*FIRST)
     numbers = lifted(problem).numbers
-    assert numbers == pytest.approx((131.0, 0.0624, 0.0312, 1 / 0.0624, 131.0, 255.0))
-    leaf = lifted(problem).problem.expression
-    assert isinstance(leaf, Round)
-    assert isinstance(leaf.argument, Apply)
+    assert numbers[:2] == pytest.approx((131.0, 0.0624))
+    assert numbers[2:4] == pytest.approx((-131.0 * 0.0312, 124.0 * 0.0312))
+    assert sum(numbers[4:6]) == pytest.approx(1 / 0.0312)
+    assert len(numbers) == 8
+    assert isinstance(lifted(problem).problem.expression, Quantised)
+
+
+def test_what_is_quantised_and_restored_at_once_has_no_zero_point() -> None:
+    tensor = Tensor(DType.FP32, (600, 1))
+    steps = apply("Add", quantised(apply("Relu", Operand(0)), 0.0312, 131.0), Scalar(-131.0))
+    problem = Elementwise(Extent(3), (3, 600), apply("Mul", steps, Scalar(0.5)), (tensor,), tensor)
+    (restored, _) = lifted(problem).problem.expression.arguments
+    assert isinstance(restored, Quantised)
+    assert not restored.is_moved
+
+
+@pytest.mark.parametrize(
+    ("scale", "numbers"),
+    [
+        (-0.5, (-0.5, -1.0)),
+        (2.0**-70, ()),
+        (0.0018692028243094683, (0.0018692028243094683, 267.493878)),
+    ],
+)
+def test_other_scales_are_divided_by(scale: float, numbers: tuple[float, ...]) -> None:
+    tensor = Tensor(DType.UINT8, (600, 1))
+    told = quantised(Operand(0), scale, 7.0)
+    found = lifted(Elementwise(Extent(3), (3, 600), told, (tensor,), tensor))
+    assert isinstance(found.problem.expression, Quantised)
+    assert isinstance(found.problem.expression.argument, Apply)
+    assert found.problem.expression.argument.operation == "Div"
+    assert found.numbers == pytest.approx((*numbers, -7, 248, 1, 2.0**-24, -7, 7))
+
+
+def test_zero_points_that_are_no_integers_are_added_as_they_stand() -> None:
+    tensor = Tensor(DType.UINT8, (600, 1))
+    told = quantised(Operand(0), 0.5, 7.5)
+    found = lifted(Elementwise(Extent(3), (3, 600), told, (tensor,), tensor))
+    assert not isinstance(found.problem.expression, Quantised)
 
 
 def with_literals(problem: Problem) -> Lifted[Problem]:

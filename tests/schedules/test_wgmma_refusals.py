@@ -26,7 +26,7 @@ REFUSALS: list[tuple[str, Any, str, str]] = [
     ("conv_wgmma", _with(CONV, transposed=True), "h200", "transposed"),
     ("conv_wgmma", _with(CONV, x=channels_last(DType.FP32, 256, 14, 14)), "h200", "x is fp32"),
     ("conv_wgmma", _with(CONV, x=NARROW, c=250), "h200", "a stride of 500 bytes"),
-    ("conv_wgmma", _with(CONV, y=channels_last(DType.INT8, 256, 14, 14)), "h200", "int8"),
+    ("conv_wgmma", _with(CONV, y=channels_last(DType.INT32, 256, 14, 14)), "h200", "int32"),
     ("conv_wgmma", _with(CONV, stride=(9, 9), p=1, q=1), "h200", "a stride of 9"),
     (
         "conv_wgmma",

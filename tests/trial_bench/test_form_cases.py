@@ -47,13 +47,13 @@ def test_they_are_those_of_the_form_alone(name: str, tmp_path: Path, counted: li
     forms = ModelForms(Source(write(name, tmp_path), {}, Precision.FP16, ()))
     usual = forms.lowered()
     plan: Any = _Inputs(usual)
-    own = ModelCases(usual, plan, 3)
+    own = ModelCases(usual, 3)
     assert len(own) == len(set(usual.program.problems))
     for key in dict.fromkeys(s.key for s in usual.sites if pass_of(s.key) == "fuse-operators"):
         form = forms.lowered(frozenset({key}))
         new = [p for p in dict.fromkeys(form.program.problems) if p not in own]
         counted.clear()
-        cases = FormCases(own, dict.fromkeys(new, form), plan, 3)
+        cases = FormCases(own, dict.fromkeys(new, form), 3)
         assert not counted
         found = {problem: cases[problem] for problem in new}
         computed = len(counted)

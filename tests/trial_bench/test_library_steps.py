@@ -32,6 +32,7 @@ from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.launch import Launch
 from wpk.lowering.model import lower_model
 from wpk.options import BuildOptions, SearchOptions
+from wpk.phases import Phases
 from wpk.plan.checks.whole_plan import check_plan
 from wpk.plan.fields import MAX_BYTES
 from wpk.plan.plan import PlanBundle
@@ -42,9 +43,9 @@ from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop import confirmation
 from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
-from wpk.search.loop.confirmation import ROUNDS, EngineForm, confirmed
+from wpk.search.loop.confirmation import LEAST_ROUNDS, ROUNDS, EngineForm, confirmed
 from wpk.search.loop.evidence import evidence_of
-from wpk.search.loop.model_tuning import ModelTuning, tune_model
+from wpk.search.loop.model_tuning import ModelTuning, cases_of, tune_model
 from wpk.search.loop.runs import entered
 from wpk.search.loop.tuning import Equipment, Tuning
 from wpk.search.models.model_search import search_model
@@ -91,7 +92,6 @@ class Bench:
 
     def tune(self, open_gpu: Callable[[], Any], store: Path) -> Choices:
         tuning = Tuning("random", EFFORT, Budget(), 0, store / "trials.sqlite", H200)
-        given = self.lowered, self.static.plan, TARGET
         request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
         with (
             self.pool,
@@ -100,7 +100,8 @@ class Bench:
             entered(tuning, request) as (limited, run),
         ):
             equipment = Equipment(self.pool.submit, lease, offers)
-            how = ModelTuning.of(*given, equipment, limited, run, silent)
+            given = self.static.plan, TARGET, equipment, limited, run
+            how = ModelTuning(*given, Phases(), cases_of(self.lowered, 0, silent))
             return tune_model(self.lowered, self.found, how)
 
     def plan(self, choices: Choices) -> PlanBundle:
@@ -304,9 +305,12 @@ def test_the_models_choice_is_kept_where_nothing_else_is_faster(
     assert measured.undone == ()
 
 
-@pytest.mark.parametrize(("library", "turns"), [(1.04e-5, 2 * ROUNDS), (1.1e-5, ROUNDS + 1)])
-def test_engines_far_behind_have_one_turn(
-    mixed: Choices, bench: Bench, library: float, turns: int
+@pytest.mark.parametrize(
+    ("library", "seconds", "turns"),
+    [(1.04e-5, None, 2 * ROUNDS), (1.1e-5, None, ROUNDS + 1), (1.04e-5, 0.0, 2 * LEAST_ROUNDS)],
+)
+def test_engines_far_behind_have_one_turn_and_all_fewer_when_the_time_is_over(
+    mixed: Choices, bench: Bench, library: float, seconds: float | None, turns: int
 ) -> None:
     measured: list[float] = []
 
@@ -314,7 +318,7 @@ def test_engines_far_behind_have_one_turn(
         measured.append(_each(library)(works))
         return measured[-1]
 
-    plan = _confirm(bench, mixed, counted).plan
+    plan = _confirm(bench, mixed, counted, seconds).plan
     assert plan.measurement is not None
     assert [each.name for each in plan.measurement.variants] == ["models", "library"]
     steps_in_the_engine = len(plan.steps)
@@ -338,9 +342,11 @@ def test_engines_of_a_round_share_their_weights(
     assert len({id(first) for first, _ in rounds}) == ROUNDS
 
 
-def _confirm(bench: Bench, found: Choices, times: Times) -> PlanBundle:
+def _confirm(
+    bench: Bench, found: Choices, times: Times, seconds: float | None = None
+) -> PlanBundle:
     program, static = bench.lowered.program, bench.choices
     with bench.open(times)() as gpu:
         form = EngineForm("", program, found, bench.setting, PackedConstants(program.constants))
-        best = confirmed([form], static, gpu, silent)
+        best = confirmed([form], static, gpu, silent, seconds=seconds)
         return with_evidence(best.bundle, best.book)

@@ -23,6 +23,7 @@ from wpk.emulator import CHECKING
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.lowering.program import Operator
+from wpk.phases import Phases
 from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Pooling, Problem, Tensor
 from wpk.problems.pooling import PoolKind
 from wpk.schedules.attention_mma import AttentionMmaSchedule
@@ -71,7 +72,7 @@ class Bed:
         case = odd_case(wanted.problem)  # type: ignore[arg-type]
         assert case is not None
         runner = TrialRunner(self.lease, {wanted.problem: case}, Regime.WARM)
-        return Bench(self.ahead, runner, self.odd())
+        return Bench(self.ahead, runner, self.odd(), Phases())
 
     def on_itself(self, wanted: KernelOrder) -> Status:
         """What becomes of the schedule on the problem itself."""

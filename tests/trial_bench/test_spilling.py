@@ -12,6 +12,7 @@ from support.problems.fused_convolutions import fused_convolution
 
 from wpk.build import Compilation, CompilePool, KernelCache
 from wpk.kernel_source import KernelSource
+from wpk.phases import Phases
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
@@ -57,7 +58,7 @@ def measured(pool: CompilePool, stored: int) -> Trial:
     lease = GpuLease(lambda: DummyGpu(lambda *_: (1e-6,)))  # type: ignore[arg-type, return-value]
     with CompileAhead(H200, Spilling(pool, stored).submit) as ahead, lease:
         runner = TrialRunner(lease, {problem: case}, Regime.WARM)
-        (trial,) = Bench(ahead, runner, OddShapes(H200, lease, ahead)).measure([request])
+        (trial,) = Bench(ahead, runner, OddShapes(H200, lease, ahead), Phases()).measure([request])
     return trial
 
 

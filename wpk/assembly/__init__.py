@@ -1,7 +1,7 @@
 """From implementations to a plan, its evidence and its lock, and back from a lock."""
 
 from wpk.assembly.assemble import Setting, assemble, step_of
-from wpk.assembly.evidence import EvidenceBook, predicted_evidence, with_evidence
+from wpk.assembly.evidence import EvidenceBook, predicted_evidence, with_evidence, with_phases
 from wpk.assembly.from_lock import (
     compile_locked,
     implementations_of,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from wpk.plan import Check, CheckMode, EngineMeasurement, Evidence, FormSearch, PlanBundle
@@ -44,6 +45,15 @@ def with_evidence(bundle: PlanBundle, book: EvidenceBook) -> PlanBundle:
         measurement=book.measurement,
         forms=book.forms,
     )
+    return replace(bundle, plan=plan)
+
+
+def with_phases(bundle: PlanBundle, seconds: Mapping[str, float]) -> PlanBundle:
+    """The plan with what each phase of making it took; the same where nothing was measured."""
+    measured = bundle.plan.measurement
+    if measured is None:
+        return bundle
+    plan = replace(bundle.plan, measurement=replace(measured, phases=dict(seconds)))
     return replace(bundle, plan=plan)
 
 

@@ -1,7 +1,7 @@
 """A program's inputs and outputs as a plan describes them, and what may be drawn for its inputs."""
 
 from wpk.dtypes import DType
-from wpk.lowering.program import Program, Value
+from wpk.lowering.program import Operator, Program, Value
 from wpk.plan import KeptOutput, Port
 from wpk.problems import Fallback, Problem
 
@@ -38,10 +38,27 @@ def _draw_below(program: Program, value: Value) -> int:
         size
         for operator in program.operators
         for index, name in enumerate(operator.inputs)
-        if (size := operator.problem.table_size(index) or _turns(operator.problem, index))
-        and _reads(program, name, value)
+        if _reads(program, name, value)
+        and (
+            size := operator.problem.table_size(index)
+            or _turns(operator.problem, index)
+            or _rows_of_one(program, operator)
+        )
     ]
     return min(sizes, default=0)
+
+
+def _rows_of_one(program: Program, operator: Operator) -> int:
+    """Of an operator that makes the index of joined tables: rows of the smallest; 0 of any other."""
+    made = program.values[operator.outputs[0]]
+    divisors = [operator.inputs[index] for index in operator.problem.divisors()]
+    rows = [int(program.constants[each].min()) for each in divisors if each in program.constants]
+    is_index = any(
+        reader.problem.table_size(index) and _reads(program, name, made)
+        for reader in program.operators
+        for index, name in enumerate(reader.inputs)
+    )
+    return min(rows, default=0) if is_index else 0
 
 
 def _turns(problem: Problem, index: int) -> int:

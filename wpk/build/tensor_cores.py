@@ -38,6 +38,7 @@ _OPERATIONS: dict[int, Callable[[int], str]] = {
     0x037: lambda _: "imma",
     0x03F: lambda _: "dmma",
     0x1F0: _hgmma,
+    0x1F1: lambda _: "igmma",
     0x1F3: lambda _: "qgmma",
     0x1EA: _utcmma,
 }
@@ -47,8 +48,8 @@ def count_tensor_core_instructions(cubin: bytes) -> dict[str, Counter[str]]:
     """Count, per kernel of a cubin, the tensor-core instructions by operation and element type.
 
     The names are ``hmma.f16``, ``hmma.bf16``, ``hmma.tf32`` (mma.sync), ``hgmma.f16``,
-    ``hgmma.bf16``, ``hgmma.tf32`` (wgmma), ``imma``, ``dmma``, ``qgmma``, and for tcgen05 the names
-    ``utchmma``, ``utcimma``, ``utcqmma``, which do not tell the element type.  They count
+    ``hgmma.bf16``, ``hgmma.tf32`` (wgmma), ``igmma``, ``imma``, ``dmma``, ``qgmma``, and for tcgen05 the
+    names ``utchmma``, ``utcimma``, ``utcqmma``, which do not tell the element type.  They count
     instructions in the code, not how often a loop runs them.
 
     Raises:

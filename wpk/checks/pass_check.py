@@ -10,7 +10,7 @@ cancels, else within what the arithmetic of the *original's* nodes lets them dif
 rewritten graph computes never enters a limit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -75,6 +75,7 @@ def compare_graphs(
     rewritten: FlatGraph,
     inputs: Mapping[str, Array],
     opinions: Opinions | None = None,
+    tell: Callable[[], None] = lambda: None,
 ) -> PassComparison:
     """Evaluate both graphs on ``inputs`` and compare all tensors that both have.
 
@@ -83,8 +84,9 @@ def compare_graphs(
         rewritten: After passes, with the same inputs and outputs.
         inputs: The inputs by name.
         opinions: Told of every node that is evaluated.
+        tell: Called before every node of the rewritten graph.
     """
-    return _Walk(original, rewritten, inputs, opinions).compare()
+    return _Walk(original, rewritten, inputs, opinions).compare(tell)
 
 
 class _Walk:
@@ -113,10 +115,11 @@ class _Walk:
         self.roots: dict[str, frozenset[str]] = {}
         self.found = PassComparison()
 
-    def compare(self) -> PassComparison:
+    def compare(self, tell: Callable[[], None]) -> PassComparison:
         for name, constant in self.rewritten.constants.items():
             self._constant(name, constant)
         for node in self.rewritten.nodes:
+            tell()
             self._step(node)
         self.found.outputs = {name: self._value(name) for name in self.rewritten.outputs}
         return self.found

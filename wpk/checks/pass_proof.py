@@ -7,6 +7,7 @@ the first is found behind which they do.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import onnx_graphsurgeon as gs
 
@@ -23,6 +24,8 @@ from wpk.lowering.model import replay_passes
 from wpk.plan import Check, Outcome, Port
 from wpk.progress import Progress
 
+STAGE = "checking graph passes"
+
 
 @dataclass(frozen=True)
 class Interface:
@@ -37,6 +40,12 @@ class Interface:
     inputs: tuple[Port, ...]
     free: Mapping[str, int]
     precision: Precision
+
+
+def interface_of(lowered: LoweredModel) -> Interface:
+    """Return what a lowered model asks of its caller."""
+    program = lowered.program
+    return Interface(input_ports(program), program.free, lowered.source.precision)
 
 
 @dataclass(frozen=True)
@@ -65,21 +74,19 @@ def prove_passes(lowered: LoweredModel, scope: Scope, progress: Progress) -> Pas
     Args:
         lowered: Both graphs.
         scope: Which sizes and inputs.
-        progress: Told of every round.
+        progress: Told of every node.
     """
     rewritten = flatten(lowered.graph)
-    program = lowered.program
-    ports = Interface(input_ports(program), program.free, lowered.source.precision)
-    looked_at = tuple(rounds(ports, scope, lowered.free_sizes))
+    looked_at = tuple(rounds(interface_of(lowered), scope, lowered.free_sizes))
     opinions = None if scope.quick else Opinions()
     checks: list[Check] = []
     unrounded: list[Mapping[str, Array]] = []
     for done, each in enumerate(looked_at):
-        progress("checking graph passes", done, len(looked_at))
+        tell = partial(progress, STAGE, done, len(looked_at))
         sample = each.samples[0]
         asked = opinions if done == 0 else None  # kinds of nodes do not depend on the batch
         try:
-            found = compare_graphs(lowered.original, rewritten, sample.arrays, asked)
+            found = compare_graphs(lowered.original, rewritten, sample.arrays, asked, tell)
         except EvaluationError as error:
             name = f"graph passes, {sample.name}"
             checks.append(Check(name, Outcome.INCONCLUSIVE, error.what))
@@ -89,7 +96,7 @@ def prove_passes(lowered: LoweredModel, scope: Scope, progress: Progress) -> Pas
         unrounded.append(found.outputs)
     if opinions is not None:
         checks.append(opinions.check())
-    progress("checking graph passes", len(looked_at), len(looked_at))
+    progress(STAGE, len(looked_at), len(looked_at))
     return PassProof(lowered, scope, looked_at, tuple(checks), tuple(unrounded))
 
 

@@ -15,6 +15,7 @@ from wpk.checks.reference_indexed import (
     ScatterElements,
     ScatterND,
 )
+from wpk.checks.reference_linear import MatMul
 from wpk.checks.reference_linear_attention import LinearAttention
 from wpk.checks.reference_loop import Loop, Scan
 from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
@@ -103,6 +104,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     LogSoftmax,
     Loop,
     LpNormalization,
+    MatMul,
     MaxPool,
     NonMaxSuppression,
     OneHot,

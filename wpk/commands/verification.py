@@ -25,6 +25,7 @@ from wpk.model_source import Model, model_file
 from wpk.plan import CheckMode, Paths, PlanBundle, bundle_of
 from wpk.progress import Progress
 from wpk.report import shown
+from wpk.targets import has_clusters
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ def compare(
             changed=made.changed_sites,
             fallback=made.fallback,
             driven=True,
+            clusters=has_clusters(bundle.plan.arch),
         )
         proof = prove_passes(lowered, scope, progress)
         code = compare_machine_code(bundle, progress)

@@ -174,7 +174,7 @@ struct MmaTileOperands
 };
 struct WgmmaOperands
 {
-    float* accumulators;     // columns / 2 of them
+    float* accumulators;     // columns / 2 of them; of bytes int32
     const uint32* registers; // four, of A; null where A lies in shared memory
     uint64 a, b;             // shared-memory descriptors
     uint32 columns, accumulate;

@@ -155,6 +155,7 @@ class EpilogueColumns
     using YType = typename Y::Type;
     using List = typename Problem::Operands;
     using Number = NumberOf<typename Problem::Epilogue>;
+    using Stored = Result<YType, typename Problem::Epilogue>;
     static_assert(V % Y::width == 0, "stores are whole vectors");
 
 public:
@@ -189,10 +190,12 @@ public:
         WPK_UNROLL
         for (int e = 0; e < V; e += width)
         {
-            Vector<YType, width> vector;
+            Number numbers[width];
             WPK_UNROLL
             for (int i = 0; i < width; ++i)
-                vector[i] = fromNumber<YType>(evaluate(e + i, accumulators[e + i], fetched));
+                numbers[i] = evaluate(e + i, accumulators[e + i], fetched);
+            Vector<YType, width> vector;
+            Stored::store(numbers, vector.values);
             if (column_ + e < stored_)
                 wpk::store<YType, width>(out + (column_ + e) * Y::column, vector);
         }
@@ -204,8 +207,9 @@ private:
         Number operands[List::count > 0 ? List::count : 1] = {};
         ofColumns_.widen(e, operands);
         fetched.widen(e, operands);
-        const Number value = Problem::Epilogue::evaluate(accumulator, operands);
-        return column_ + e < valid_ ? value : Number(0);
+        const Number value = Stored::number(accumulator, operands);
+        // Without padding, vectors that are stored have no other columns.
+        return Problem::y_padding == 0 || column_ + e < valid_ ? value : Number(0);
     }
 
     Rows rows_;

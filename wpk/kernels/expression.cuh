@@ -10,6 +10,7 @@
 #pragma once
 
 #include <wpk/kernels/number.cuh>
+#include <wpk/kernels/quantised.cuh>
 #include <wpk/kernels/quotient.cuh>
 
 namespace wpk
@@ -40,6 +41,31 @@ struct Operand
 template <int I>
 struct Divisor : Operand<I>
 {
+};
+
+// The argument quantised to T, as it would come back from memory (quantised.cuh). Its numbers are operands I and
+// following.
+template <class T, class Argument, int I, bool Moved, bool Guarded>
+struct Quantised
+{
+    using Form = QuantisedNumber<T, Moved, Guarded>;
+
+    // On its way to memory.
+    template <class Operands>
+    static WPK_DEVICE float number(float acc, const Operands& operands)
+    {
+        const auto numberAt = [&operands](int which)
+        {
+            return operands[I + which];
+        };
+        return Form::of(Argument::evaluate(acc, operands), numberAt);
+    }
+
+    template <class Operands>
+    static WPK_DEVICE float evaluate(float acc, const Operands& operands)
+    {
+        return Form::restored(number(acc, operands));
+    }
 };
 
 // An fp32 constant, by its bits.
@@ -104,6 +130,36 @@ struct Numbers<In<T, Argument>>
 // The type of number that an expression is evaluated in.
 template <class Expression>
 using NumberOf = typename detail::Numbers<Expression>::Type;
+
+// What is stored of an expression in type T: numbers on their way, of which 0 is stored as 0, and rows of them.
+template <class T, class Expression>
+struct Result
+{
+    using Number = NumberOf<Expression>;
+
+    template <class Operands>
+    static WPK_DEVICE Number number(Number acc, const Operands& operands)
+    {
+        return Expression::evaluate(acc, operands);
+    }
+
+    template <int N>
+    static WPK_DEVICE void store(const Number (&numbers)[N], T (&row)[N])
+    {
+        WPK_UNROLL
+        for (int i = 0; i < N; ++i)
+            row[i] = fromNumber<T>(numbers[i]);
+    }
+};
+template <class T, class Argument, int I, bool Moved, bool Guarded>
+struct Result<T, Quantised<T, Argument, I, Moved, Guarded>> : Quantised<T, Argument, I, Moved, Guarded>
+{
+    template <int N>
+    static WPK_DEVICE void store(const float (&numbers)[N], T (&row)[N])
+    {
+        QuantisedNumber<T, Moved, Guarded>::store(numbers, row);
+    }
+};
 
 #define WPK_UNARY_OPERATION(NAME, FORMULA)                                      \
     template <class A>                                                          \

@@ -121,7 +121,7 @@ WPK_DEVICE void storeTiles(
 // own.
 template <class Problem, class Shape, class Rows>
 WPK_DEVICE void storeTilesInLoop(
-    const float (&acc)[Shape::accumulators], unsigned char* shared, const OutputWindow<Rows>& window)
+    const typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared, const OutputWindow<Rows>& window)
 {
     using Staged = typename Shape::Staged;
     WPK_UNROLL
@@ -130,7 +130,7 @@ WPK_DEVICE void storeTilesInLoop(
         WPK_UNROLL
         for (int column = 0; column < Shape::blockN; column += Staged::warpN)
         {
-            float tiles[1][Staged::tilesN][4];
+            typename Shape::Sum tiles[1][Staged::tilesN][4];
             memcpy(tiles, acc + row / Shape::kProductRows * (Shape::blockN / 2) + column / 2, sizeof tiles);
             storeTiles<Problem, Staged, true>(tiles, shared, window.from(row, column)); // @rows_stored
         }

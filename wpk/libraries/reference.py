@@ -20,6 +20,7 @@ from wpk.dtypes import DType, Precision
 from wpk.expression import Operand, evaluate
 from wpk.libraries.attention_reference import attend
 from wpk.libraries.definition import convolve, finish, multiply, normalise
+from wpk.libraries.squeeze_reference import excite
 from wpk.problems import (
     Attention,
     ClampedConvolution,
@@ -29,7 +30,9 @@ from wpk.problems import (
     Normalisation,
     NormKind,
     Problem,
+    Squeeze,
     Tensor,
+    whole_runs,
 )
 
 Array = NDArray[Any]
@@ -177,6 +180,28 @@ def _normalisation(problem: Normalisation, rng: np.random.Generator) -> RandomCa
     return RandomCase((*memory, *operands), output, allowed)
 
 
+def _squeeze(problem: Squeeze, rng: np.random.Generator) -> RandomCase:
+    n, c, hidden_size, k = problem.n.value, problem.c, problem.hidden_size, problem.k
+    x = _draw(rng, (n, c, problem.pixels), problem.x.dtype)
+    down, up = (
+        _draw(rng, shape, problem.down.dtype, shape[1])
+        for shape in ((hidden_size, c), (k, hidden_size))
+    )
+    domains = (n, hidden_size), (n, k), (n, k, problem.places)
+    operands = [
+        _operands(epilogue, domain, rng)
+        for epilogue, domain in zip(
+            (problem.hidden, problem.gates, problem.scaled), domains, strict=True
+        )
+    ]
+    wide = [[_wide(each) for each in group] for group in operands]
+    output, allowed = excite(problem, _wide(x), _wide(down), _wide(up), wide)
+    weights = (np.pad(w, ((0, 0), (0, whole_runs(w.shape[1]) - w.shape[1]))) for w in (down, up))
+    return RandomCase(
+        (x, *weights, *(each for group in operands for each in group)), output, allowed
+    )
+
+
 def _norm_error(problem: Normalisation, x: Array, before: Array) -> Array:
     """Errors of mean, difference and scale to first order, as `wpk.checks.error_bounds` has them."""
     unit = _unit(problem)
@@ -251,5 +276,6 @@ _CASES: dict[type[Problem], Callable[[Any, np.random.Generator], RandomCase]] = 
     Matmul: _matmul,
     Attention: _attention,
     Normalisation: _normalisation,
+    Squeeze: _squeeze,
 }
 """By kind: those with a reference here."""

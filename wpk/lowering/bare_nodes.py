@@ -75,7 +75,12 @@ def _lies_at(state: LoweringState, part: View, place: View) -> bool:
         return False
     a, b = values[part.source], values[place.source]
     where = [v.offset + w.offset * v.dtype.bytes for v, w in ((a, part), (b, place))]
-    return a.buffer == b.buffer and where[0] == where[1] and part.strides == place.strides
+    return a.buffer == b.buffer and where[0] == where[1] and _steps(part) == _steps(place)
+
+
+def _steps(view: View) -> list[int]:
+    """The strides along axes that have more than one element."""
+    return [stride for size, stride in zip(view.shape, view.strides, strict=True) if size != 1]
 
 
 def _split(state: LoweringState, node: gs.Node) -> None:

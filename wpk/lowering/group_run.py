@@ -13,9 +13,19 @@ Observer = Callable[[str, gs.Graph], None]
 
 
 def copied(graph: gs.Graph) -> gs.Graph:
-    """A graph of its own, whose functions are its own, too: passes change bodies in place."""
-    copied = graph.copy()
-    copied.functions = [function.copy() for function in graph.functions]
+    """A graph of its own, whose functions are its own, too: passes change bodies in place.
+
+    Functions are copied without the list of all functions that each of them holds: graphsurgeon would merge
+    the lists of all in each copy, which takes time with the cube of their number.
+    """
+    functions = list(graph.functions)
+    for each in (graph, *functions):
+        each.functions = []  # empties a list that others may share
+    try:
+        copied = graph.copy()
+        copied.functions = [function.copy() for function in functions]
+    finally:
+        graph.functions = functions
     return copied
 
 
@@ -28,7 +38,7 @@ class GroupRun:
 
     def __init__(self, source: Source, progress: Progress, observe: Observer | None = None) -> None:
         """Make the passes of a form; ``observe`` is told of each that has rewritten."""
-        self.groups = pass_groups(source.precision, source.changed)
+        self.groups = pass_groups(source.precision, source.changed, clusters=source.clusters)
         self._names = {each.name for group in self.groups for each in group}
         self._skip, self._progress, self._observe = source.skip, progress, observe
 

@@ -13,6 +13,7 @@ from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.anchors.box_selection import BoxSelectionBody, is_box_selection
 from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
 from wpk.lowering.anchors.registry import RULES, SHAPES
+from wpk.lowering.anchors.squeeze import SqueezeBody, is_squeeze
 from wpk.lowering.bare_nodes import lower_bare
 from wpk.lowering.body import OperatorBody, read_body, require_supported
 from wpk.lowering.choices import LoweringChoices
@@ -188,14 +189,15 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     if whole is not None:
         _emit_whole(state, node, body, whole(body, inputs, state.context))
         return
-    attention = AttentionBody(body, inputs, state.context, SHAPES) if is_attention(body) else None
-    result = attention.result if attention else read_body(body, inputs, state.context, SHAPES)
+    reader = next((reader for fits, reader in _CHAINS if fits(body)), None)
+    chain = reader(body, inputs, state.context, SHAPES) if reader is not None else None
+    result = chain.result if chain else read_body(body, inputs, state.context, SHAPES)
     output = output_of(node) or node.outputs[0]
     home = state.memory.home(output.name, element_type(output), result.shape, result.leading)
     state.views[output.name] = home
     y = result.pulled_back(home)
-    if attention is not None:
-        lowered = attention.lower(y)
+    if chain is not None:
+        lowered = chain.lower(y)
     elif result.anchor is None:
         lowered = lower_elementwise(result, y)
     else:
@@ -210,6 +212,13 @@ _WHOLE: tuple[
     (is_box_selection, BoxSelectionBody),
 )
 """Bodies that a pass has made as a whole, and what reads them."""
+
+
+_CHAINS: tuple[tuple[Callable[[OperatorBody], bool], type[AttentionBody | SqueezeBody]], ...] = (
+    (is_attention, AttentionBody),
+    (is_squeeze, SqueezeBody),
+)
+"""Bodies with more than one anchor, and what reads them in pieces."""
 
 
 def _emit_whole(

@@ -27,6 +27,7 @@ class Source:
         precision: Written into the graph's types.
         skip: Names of passes not to run.
         changed: The form: keys of the sites that passes decide otherwise than usually.
+        clusters: Whether blocks share memory on the target, so that several share a row.
     """
 
     path: Path
@@ -34,6 +35,7 @@ class Source:
     precision: Precision
     skip: Collection[str]
     changed: frozenset[str] = frozenset()
+    clusters: bool = True
 
 
 class BodyFolder:

@@ -40,8 +40,12 @@ class MemoryMap:
         if slot is None or slot.parent not in self.wholes:
             return self.alone(name, dtype, shape, leading)
         rest = self.wholes[slot.parent]
-        parent = self.home(slot.parent, dtype, (shape[0], *rest), leading)
-        part = parent.sliced(slot.axis, slot.start, shape[slot.axis])
+        seen = shape
+        if slot.seen:
+            seen = tuple(size or shape[0] for size in slot.seen)
+            leading = leading if slot.seen[0] is None else Extent(seen[0])
+        parent = self.home(slot.parent, dtype, (seen[0], *rest), leading)
+        part = parent.sliced(slot.axis, slot.start, seen[slot.axis]).reshaped(shape)
         self.alias(name, part, part.shape)
         return self.view(name)
 

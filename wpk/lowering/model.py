@@ -70,6 +70,7 @@ def lower_model(
     fallback: bool = False,
     driven: bool = False,
     depth: int = 0,
+    clusters: bool = True,
 ) -> LoweredModel:
     """Load a model, rewrite its graph and lower it.
 
@@ -83,12 +84,13 @@ def lower_model(
         fallback: Whether ONNX Runtime executes what no kernel does.
         driven: Whether bodies of control flow become engines also where ONNX Runtime executes nothing.
         depth: In how many nodes it is a body.
+        clusters: Whether blocks share memory on the target (`wpk.targets.has_clusters`).
 
     Raises:
         GraphError: The model is damaged, or a pass is unknown.
         UnsupportedError: Some nodes cannot be carried; all are listed.
     """
-    source = Source(path, shapes, precision, skip)
+    source = Source(path, shapes, precision, skip, clusters=clusters)
     forms = ModelForms(source, progress, fallback=fallback, driven=driven, depth=depth)
     return forms.lowered(frozenset(changed))
 
@@ -184,12 +186,17 @@ class ModelForms:
             if place < start:
                 continue
             if place <= first and any(each.is_choice for each in group):
-                self._checkpoints.setdefault(place, _Checkpoint(copied(graph), tuple(records)))
+                self._keep(place, graph, records)
             records += run.of(place, graph)
         if first == self._end:
-            self._checkpoints.setdefault(first, _Checkpoint(copied(graph), tuple(records)))
+            self._keep(first, graph, records)
         self._progress("graph passes", len(run.groups), len(run.groups))
         return graph, tuple(records)
+
+    def _keep(self, place: int, graph: gs.Graph, records: Sequence[PassRecord]) -> None:
+        """Go on from here in other forms, unless one came by already."""
+        if place not in self._checkpoints:
+            self._checkpoints[place] = _Checkpoint(copied(graph), tuple(records))
 
     def _sizes_to_check(self, program: Program, free: Mapping[str, int]) -> tuple[Assignment, ...]:
         """Free sizes at which the model is checked, without those that would take too long."""
@@ -203,7 +210,9 @@ class ModelForms:
 def _lower_body(path: Path, source: Source, depth: int, *, fallback: bool) -> LoweredModel:
     """Lower a body of a model's control flow as the model was."""
     how = source.shapes, source.precision, source.skip
-    return lower_model(path, *how, fallback=fallback, driven=True, depth=depth)
+    return lower_model(
+        path, *how, fallback=fallback, driven=True, depth=depth, clusters=source.clusters
+    )
 
 
 def _limits(

@@ -11,7 +11,14 @@ from math import prod
 
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes import dims, made_by
+from wpk.lowering.views import contiguous_strides, reshaped_strides
+
 ALIGNMENT = 16  # bytes of the widest access
+
+Sizes = tuple[int | None, ...]
+
+_VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity")
 
 
 @dataclass(frozen=True)
@@ -22,11 +29,14 @@ class Slot:
         parent: Name of the concatenation's output.
         axis: Axis of the concatenation.
         start: First index along it.
+        seen: The tensor's shape as the concatenation sees it, where that is a view of the tensor; the leading axis
+            is None where it is the tensor's own.
     """
 
     parent: str
     axis: int
     start: int
+    seen: Sizes = ()
 
 
 def place_concatenations(graph: gs.Graph, movable: Collection[str]) -> dict[str, Slot]:
@@ -49,13 +59,36 @@ def place_concatenations(graph: gs.Graph, movable: Collection[str]) -> dict[str,
             slots[whole.name] = Slot(first.parent, first.axis, first.start)
             continue
         for tensor, start, axis in pieces:
+            written, seen = _written(tensor, whole, axis)
             if (
-                tensor.name in movable
-                and tensor.name not in slots
+                written.name in movable
+                and written.name not in slots
                 and _aligned(tensor, start, axis)
             ):
-                slots[tensor.name] = Slot(whole.name, axis, start)
+                slots[written.name] = Slot(whole.name, axis, start, seen)
     return slots
+
+
+def _written(tensor: gs.Tensor, whole: gs.Tensor, axis: int) -> tuple[gs.Tensor, Sizes]:
+    """What an operator writes where a piece is a view of it, and the shape of the piece; else the piece itself."""
+    written = tensor
+    while (view := made_by(written, *_VIEWS)) is not None:
+        written = view.inputs[0]
+    seen, own = dims(tensor) or [], dims(written) or []
+    inner, rest = ([size for size in shape[1:] if isinstance(size, int)] for shape in (seen, own))
+    if written is tensor or len(inner) != len(seen) - 1 or len(rest) != len(own) - 1:
+        return tensor, ()
+    first, wanted = seen[0], own[0]
+    if not isinstance(first, int) or not isinstance(wanted, int):
+        if first is None or first != wanted:
+            return tensor, ()
+        first = wanted = 1
+    shape = (first, *inner)
+    row = (*shape[:axis], int(whole.shape[axis]), *shape[axis + 1 :])
+    if reshaped_strides(shape, contiguous_strides(row), [wanted, *rest]) is None:
+        return tensor, ()
+    lead = first if seen[0] == first else None
+    return written, (lead, *inner)
 
 
 Piece = tuple[gs.Tensor, int, int]

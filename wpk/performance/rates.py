@@ -60,6 +60,7 @@ class StepRates:
     Attributes:
         operations: Of the SM's unit in a cycle.
         slots: Issue slots of one step of a block besides its operations.
+        end_slots: Issue slots of a block behind its last step.
         flops: Of one step of a block.
         bytes: One step of a block takes from L2.
         loads: Shared memory loads of one step of a block, counted in warps.
@@ -74,6 +75,7 @@ class StepRates:
 
     operations: float
     slots: Floats
+    end_slots: Floats
     flops: Floats
     bytes: Floats
     loads: Floats
@@ -101,6 +103,7 @@ class StepRates:
         return cls(
             operations=peak / (target.sm_count * target.clock),
             slots=slots + np.zeros_like(loads),
+            end_slots=work.end_slots * warps,
             flops=work.block_flops / steps,
             bytes=moved,
             loads=loads,
@@ -122,6 +125,11 @@ class StepRates:
         """Return the cycles that one step of each of ``held`` blocks occupies the schedulers and the unit."""
         alone = self.flops / self.operations + self.slots / SCHEDULERS
         cycles: Floats = held * alone / self.fed(held)
+        return cycles
+
+    def ending(self, held: Floats) -> Floats:
+        """Return the cycles that what lies behind the last steps of ``held`` blocks occupies the schedulers."""
+        cycles: Floats = held * self.end_slots / SCHEDULERS / self.fed(held)
         return cycles
 
     def waiting(self) -> Floats:

@@ -4,13 +4,13 @@ The form is that of Li et al. 2022 ("Towards an accurate latency model for CNN l
 equations 1 and 2): a grid of tiles in waves. Their constants are fitted for each kernel; here most
 follow from the target, and four are fitted for all kernels together (`wpk.performance.rates`).
 
-    waves = sum over waves of  fill + steps * (step + sync) + fill + tail
+    waves = sum over waves of  fill + steps * (step + sync) + fill + tail + end
     step  = | arithmetic, shared memory's port, L2's port, waiting |
 
 The first three of a step are the cycles that one step of all resident blocks occupies a resource of
 the SM; waiting is the latency of global memory as far as the stages do not hide it. The tail is that
 of a split reduction (`wpk.schedules.split`): partial sums are written and counted, and the last block
-of a tile reads them all. ``|...|`` is a
+of a tile reads them all. The end is what quantised sums go through before they are stored. ``|...|`` is a
 norm between the maximum and the sum: resources overlap, but not perfectly, so of two schedules with
 the same worst limit the one whose other limits are smaller is the faster.
 """
@@ -74,7 +74,7 @@ def _wave(work: Work, held: Floats, rates: StepRates, passes: Floats | float) ->
     if not work.by_warpgroups:  # tensor copies run ahead: no step waits for the port by itself
         limits.append(held * rates.bytes / L2_PORT_BYTES)
     steps: Floats = np.maximum(work.steps, 1) * (overlapped(*limits) + rates.sync)
-    return rates.ends + steps + _tail(work)
+    return rates.ends + steps + _tail(work) + rates.ending(held)
 
 
 def _tail(work: Work) -> Floats:

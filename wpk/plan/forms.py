@@ -17,7 +17,7 @@ class FormOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class TriedForm:
-    """A form that differs in one class of equal sites from the one that it was tried on. Seconds.
+    """A form that differs in one class of equal sites, or in two, from the one that it was tried on. Seconds.
 
     Attributes:
         site: Key of the sites.
@@ -30,6 +30,7 @@ class TriedForm:
         predicted: Estimates of those that only this form has.
         measured_usual: Measured times of the former; None where not all of both sides were measured.
         measured: Of the latter.
+        also: Key of other sites that are taken back together with these; empty where there are none.
     """
 
     site: str
@@ -41,6 +42,12 @@ class TriedForm:
     predicted: float | None = None
     measured_usual: float | None = None
     measured: float | None = None
+    also: str = ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Of all sites that are taken back."""
+        return (self.site, self.also) if self.also else (self.site,)
 
 
 @dataclass(frozen=True)

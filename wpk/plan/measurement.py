@@ -1,7 +1,7 @@
 """What a plan says about how its choices were measured: every operator alone, and the whole engine."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wpk.candidate import GENERATED, Candidate
 
@@ -219,11 +219,14 @@ class EngineMeasurement:
         variants: All that were measured side by side, the chosen one among them.
         chosen: Name of the one that the plan is.
         undone: Operators whose substitution did not pay in the whole engine, the weakest first.
+        phases: Seconds of wall clock that each phase of making the plan took before it was written, in the order in
+            which they began.
     """
 
     variants: tuple[EngineVariant, ...]
     chosen: str
     undone: tuple[str, ...] = ()
+    phases: dict[str, float] = field(default_factory=dict)
 
     def variant(self, name: str) -> EngineVariant | None:
         """The variant of a name; None where it was not measured."""

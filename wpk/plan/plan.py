@@ -23,7 +23,7 @@ from wpk.plan.ports import KeptOutput, Port
 from wpk.plan.provenance import Provenance
 from wpk.problems import Fallback
 
-SCHEMA = 10
+SCHEMA = 11
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from wpk.expression import Apply, Expression, In, Operand, Round, flops, leaves
+from wpk.expression import Apply, Expression, In, Operand, Quantised, Round, flops, leaves
 from wpk.extent import Extent
 from wpk.problems.access import Access, Axes
 from wpk.problems.expression_words import formula
@@ -107,5 +107,5 @@ def _divisors(expression: Expression) -> Iterator[int]:
                 yield from (leaf.index for leaf in own if isinstance(leaf, Operand))
             for argument in arguments:
                 yield from _divisors(argument)
-        case Round(_, argument) | In(_, argument):
+        case Round(_, argument) | In(_, argument) | Quantised(_, argument):
             yield from _divisors(argument)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from wpk.expression import Acc, Apply, Expression, In, Operand, Round, Scalar, leaves
+from wpk.expression import Acc, Apply, Expression, In, Operand, Quantised, Round, Scalar, leaves
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.signs import MINUS, TIMES
 
@@ -27,7 +27,7 @@ def _phrases(expression: Expression, operands: Sequence[Tensor]) -> list[str]:
     match expression:
         case In(_, argument):
             return _phrases(argument, operands)
-        case Round(dtype, argument):
+        case Round(dtype, argument) | Quantised(dtype, argument):
             return [*_phrases(argument, operands), f"to {dtype}"]
         case Apply(operation, (argument,)):
             return [*_phrases(argument, operands), operation.lower()]
@@ -83,7 +83,7 @@ def _formula(expression: Expression) -> str:
             return f"{value:.4g}"
         case In(_, argument):
             return _formula(argument)
-        case Round(dtype, argument):
+        case Round(dtype, argument) | Quantised(dtype, argument):
             return f"{dtype}({_formula(argument)})"
         case Apply(operation, (left, right)) if operation in _INFIX:
             return f"{_bracketed(left)} {_INFIX[operation]} {_bracketed(right)}"
@@ -111,5 +111,5 @@ def _operations(expression: Expression) -> Iterator[str]:
             yield operation
             for argument in arguments:
                 yield from _operations(argument)
-        case Round(_, argument) | In(_, argument):
+        case Round(_, argument) | In(_, argument) | Quantised(_, argument):
             yield from _operations(argument)

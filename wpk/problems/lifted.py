@@ -13,12 +13,13 @@ from typing import Generic, TypeVar, cast
 import numpy as np
 
 from wpk.dtypes import DType
-from wpk.expression import Apply, Divisor, Expression, Operand, Round, Scalar
+from wpk.expression import Apply, Divisor, Expression, Operand, Quantised, Round, Scalar
 from wpk.problems.access import Access
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.normalisation import Normalisation
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.problem import Problem
+from wpk.problems.quantisation import Quantisation, quantisation_of, restored_quantisation_of
 
 P = TypeVar("P", bound=Problem)
 
@@ -57,17 +58,20 @@ def lifted(problem: P) -> Lifted[P]:
 @lru_cache(maxsize=1 << 12)
 def _lifted(problem: Problem) -> Lifted[Problem]:
     unchanged = Lifted(problem, tuple(range(len(problem.reads()))))
-    if not _is_quantised(problem):
+    if not is_quantised(problem):
         return unchanged
     numbers = _Numbers(problem)
     changed: dict[str, Expression | Epilogue | tuple[Tensor, ...]] = {}
     for each in problem.expressions():
         follows = getattr(problem, each.field, None)
         if isinstance(follows, Epilogue):
-            expression, operands = numbers.taken(each.expression, follows.operands)
+            stored = problem.y.dtype if each.field == "epilogue" else None
+            expression, operands = numbers.taken(each.expression, follows.operands, stored)
             changed[each.field] = Epilogue(expression, operands)
         elif isinstance(problem, Elementwise | Normalisation):
-            changed[each.field], changed["inputs"] = numbers.taken(each.expression, problem.inputs)
+            stored = problem.y.dtype if isinstance(problem, Elementwise) else None
+            asked = each.expression, problem.inputs, stored
+            changed[each.field], changed["inputs"] = numbers.taken(*asked)
     without = replace(problem, **changed)
     if not numbers.known:
         return unchanged
@@ -89,11 +93,18 @@ class _Numbers:
         self.known: list[tuple[Tensor, float]] = []
 
     def taken(
-        self, expression: Expression, operands: tuple[Tensor, ...]
+        self, expression: Expression, operands: tuple[Tensor, ...], stored: DType | None
     ) -> tuple[Expression, tuple[Tensor, ...]]:
-        """An expression without its numbers, and its operands with those that stand for them."""
+        """An expression without its numbers, and its operands with those that stand for them.
+
+        Args:
+            expression: The expression.
+            operands: What it reads.
+            stored: The type in which its results are stored; None where something follows.
+        """
         lift = _Lift(len(operands))
-        without = lift.of(expression)
+        whole = quantisation_of(expression, stored) if stored is not None else None
+        without = lift.of(expression) if whole is None else lift.quantised(whole)
         found = [
             (Tensor(DType.FP32, self._strides, 0, DType.FP32.bytes), number)
             for number in lift.numbers
@@ -108,8 +119,8 @@ class _Numbers:
         return next((number for each, number in self.known if each is access.tensor), None)
 
 
-def _is_quantised(problem: Problem) -> bool:
-    """Whether it multiplies, reads or writes numbers of 8 bits, or rounds to them on its way."""
+def is_quantised(problem: Problem) -> bool:
+    """Return whether it multiplies, reads or writes numbers of 8 bits, or rounds to them on its way."""
     precision = problem.matrix_precision
     if precision is not None and precision.is_quantised:
         return True
@@ -151,7 +162,16 @@ class _Lift:
             self._done[expression] = self._inside(expression)
         return self._done[expression]
 
+    def quantised(self, found: Quantisation) -> Quantised:
+        """A quantisation by operands."""
+        argument = self.of(found.argument)
+        place = self._first + len(self.numbers)
+        self.numbers += found.numbers()
+        return Quantised(found.dtype, argument, place, found.is_moved, found.is_guarded)
+
     def _inside(self, expression: Expression) -> Expression:
+        if (restored := restored_quantisation_of(expression)) is not None:
+            return self.quantised(restored)
         match expression:
             case Apply("Pow", (base, exponent)):
                 return Apply("Pow", (self.of(base), exponent))

@@ -69,6 +69,9 @@ class Problem(ABC):
     carries_double = False
     """Whether its kernels take tensors of fp64."""
 
+    constant_inputs = tuple[int, ...]()
+    """Inputs that are constants and lie in memory as strides say: kernels read them before those in front have ended."""
+
     if TYPE_CHECKING:  # a kind may have a field of this name, whose default a property would become
 
         @property

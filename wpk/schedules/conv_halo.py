@@ -76,6 +76,8 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             return reason
         if isinstance(problem, ClampedConvolution):
             return "limits of the input: a patch is multiplied as it lies"
+        if problem.precision is Precision.INT8:
+            return "bytes: a patch's rows go through registers, as floating point"
         if problem.precision is Precision.FP32:
             return "fp32: its products are three, of parts that a patch does not hold"
         taps = problem.filter[0] * problem.filter[1]

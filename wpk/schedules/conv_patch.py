@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wpk.dims import ceil_div, product
 from wpk.dtypes import Precision
 from wpk.performance import Columns, SharedAccess, Work
-from wpk.problems import ClampedConvolution, Convolution
+from wpk.problems import ClampedConvolution, Convolution, stored_slots
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.limit import Limit
@@ -144,6 +144,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             registers=of.registers,
             block_flops=flops,
             thread_flops=flops / of.threads,
+            end_slots=of.block_m * columns["block_n"] / of.threads * steps * stored_slots(problem),
             block_transactions=filters + patch * steps,
             thread_loads=of.matrix_loads * steps,
             store_bytes=of.block_m * columns["block_n"] * float(problem.y.dtype.bytes) * steps,

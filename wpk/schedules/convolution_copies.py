@@ -2,7 +2,7 @@
 
 from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
-from wpk.problems import Convolution
+from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import packings
 from wpk.schedules.wgmma.tensor_copies import (
     ALIGNMENT,
@@ -10,6 +10,7 @@ from wpk.schedules.wgmma.tensor_copies import (
     box_depth,
     why_no_warpgroups,
     why_not_copied,
+    why_not_stored,
 )
 from wpk.targets import Target
 
@@ -25,8 +26,10 @@ def why_not(problem: Convolution, target: Target) -> str | None:
         return f"{problem.groups} groups: a tile would have the channels of several"
     if problem.transposed:
         return "transposed: tensor copies do not spread pixels"
-    if not problem.y.dtype.is_float:
-        return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+    if (reason := why_not_stored(problem)) is not None:
+        return reason
+    if problem.precision is Precision.INT8 and isinstance(problem, ClampedConvolution):
+        return "bytes between limits would go through registers"
     x, (n, c, h, w) = problem.x, problem.x.strides
     stored = problem.precision.storage
     reason = why_not_copied("x", x.dtype, stored, x.alignment, (c, n, h, w))

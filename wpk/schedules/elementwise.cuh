@@ -41,13 +41,16 @@ struct Item
 
     WPK_DEVICE void store(void* y, int64 offset, int valid, int room) const
     {
-        typename Y::Type row[V] = {};
+        using Stored = Result<typename Y::Type, typename Problem::Expression>;
+        Number numbers[V] = {};
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
         {
             if (v < valid)
-                row[v] = fromNumber<typename Y::Type>(Problem::Expression::evaluate(Number(0), operands.values[v]));
+                numbers[v] = Stored::number(Number(0), operands.values[v]);
         }
+        typename Y::Type row[V];
+        Stored::store(numbers, row);
         storeRow<Y, V>(y, offset, valid, room, row);
     }
 };

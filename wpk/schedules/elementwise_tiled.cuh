@@ -132,11 +132,12 @@ struct Tile<Problem, Schedule, Tensors<One...>>
         {
             Number operands[V][sizeof...(One)];
             readFrom<0, One...>(inputs, at, column, row, valid, operands);
+            using Stored = Result<typename Y::Type, typename Problem::Expression>;
+            Number numbers[V];
             WPK_UNROLL
             for (int v = 0; v < V; ++v)
-            {
-                result[v] = fromNumber<typename Y::Type>(Problem::Expression::evaluate(Number(0), operands[v]));
-            }
+                numbers[v] = Stored::number(Number(0), operands[v]);
+            Stored::store(numbers, result);
         }
     }
 

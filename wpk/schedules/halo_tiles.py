@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.performance import Columns, Floats, Work
-from wpk.problems import Convolution
+from wpk.problems import Convolution, stored_slots
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
@@ -197,6 +197,7 @@ class HaloTiles:
             tiles=self.blocks.astype(np.float64),
             tile_steps=np.full(teams.shape, float(self.chunks)),
             transactions=teams * self.patch[0] * self.patch[1] * line,
+            stored_slots=stored_slots(self.problem),
         )
         step = self.taps * box_depth(self.problem.precision)
         tiles = {

@@ -1,7 +1,7 @@
 """Templates of matrix-like products by tiles, on tensor cores or on the ordinary ones."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -107,7 +107,11 @@ class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
 
     def shared_accesses(self, problem: P, schedule: T) -> Sequence[SharedAccess]:
         """See `ScheduleTemplate.shared_accesses`."""
-        return self._tiles(problem).shared_accesses(schedule)
+        return self.accesses_of(problem)(schedule)
+
+    def accesses_of(self, problem: P) -> Callable[[T], Sequence[SharedAccess]]:
+        """See `ScheduleTemplate.accesses_of`."""
+        return self._tiles(problem).shared_accesses
 
     def kernel(self, problem: P, schedule: T) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""

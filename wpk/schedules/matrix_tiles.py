@@ -55,6 +55,7 @@ class TiledProduct:
         tiles: Tiles of the output, over all groups or matrices: a block for each of its parts.
         tile_steps: Steps of the reduction of a tile, all its parts together.
         transactions: Global memory transactions of a block in one step.
+        stored_slots: Issue slots of an output element behind the last step.
     """
 
     element_bytes: int
@@ -62,6 +63,7 @@ class TiledProduct:
     tiles: Floats
     tile_steps: Floats
     transactions: Floats
+    stored_slots: float = 0.0
 
     def work(self, columns: Columns, costs: TileCosts) -> Work:
         """Return what DeepCuts tables 6 to 8 count for it: tiles in full, both loaded at every step.
@@ -75,6 +77,7 @@ class TiledProduct:
         early = columns.get("early", np.zeros_like(columns["split"])) == 1
         steps = np.ceil(self.tile_steps / parts)
         block_flops = matmul_flops(block_m, block_k * steps, block_n)
+        stored = block_m * block_n / costs.threads / np.where(in_cluster, parts, 1.0)
         partial = np.where(parts > 1, block_m * block_n * float(costs.numbers.bytes), 0.0)
         return Work(
             unit=costs.unit,
@@ -94,6 +97,7 @@ class TiledProduct:
             in_cluster=in_cluster,
             early=early,
             thread_slots=steps * costs.slots,
+            end_slots=stored * self.stored_slots,
             chain_cycles=costs.chain,
             by_warpgroups=costs.by_warpgroups,
             numbers=costs.numbers,

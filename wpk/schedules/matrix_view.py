@@ -8,7 +8,7 @@ import numpy as np
 
 from wpk.dims import DimExpr
 from wpk.performance import Columns, Floats
-from wpk.problems import Convolution, Matmul, Tensor
+from wpk.problems import Convolution, Matmul, Tensor, stored_slots
 from wpk.schedules.matrix_tiles import TiledProduct, block_tile
 from wpk.schedules.unit import Member
 from wpk.targets import Target
@@ -64,6 +64,7 @@ class MatrixView(abc.ABC, Generic[Product]):
             tiles=tiles * self.sizes.products,
             tile_steps=np.ceil(self.sizes.reduction / block_k),
             transactions=rows + self._column_transactions(block_n, block_k, target),
+            stored_slots=stored_slots(self.problem),
         )
 
     @property

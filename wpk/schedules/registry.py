@@ -31,6 +31,7 @@ from wpk.schedules.recurrence_simt import RecurrenceSimtTemplate
 from wpk.schedules.reduction import ReductionTemplate
 from wpk.schedules.resize import ResizeTemplate
 from wpk.schedules.roi_align import RoiAlignTemplate
+from wpk.schedules.squeeze import SqueezeTemplate
 from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
@@ -69,6 +70,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     DeterminantTemplate(),
     BoxSelectionTemplate(),
     ArgReductionTemplate(),
+    SqueezeTemplate(),
     TopByRankTemplate(),
     TopBySortingTemplate(),
 )

@@ -1,9 +1,9 @@
 """What a schedule template is: a family of kernels for one kind of problem."""
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar, Generic, TypeVar, final
 
 import numpy as np
@@ -100,6 +100,10 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def shared_accesses(self, problem: P, schedule: S) -> Sequence[SharedAccess]:
         """Return the shared-memory loads of a warp in one step; none where none can conflict."""
         return ()
+
+    def accesses_of(self, problem: P) -> Callable[[S], Sequence[SharedAccess]]:
+        """Return `shared_accesses` of a problem's schedules: what all of them share is made once."""
+        return partial(self.shared_accesses, problem)
 
     def packing(self, problem: P, schedule: S) -> str | None:
         """Return the name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""

@@ -5,6 +5,7 @@ from wpk.targets.entry import DEPENDENT_LAUNCH_SECONDS
 from wpk.targets.largest import largest_target
 from wpk.targets.registry import (
     find_target,
+    has_clusters,
     require_compilable,
     require_precision,
     why_precision_unsupported,

@@ -23,6 +23,8 @@ DEFAULTS: dict[str, str] = {
 """The target that stands for an architecture which several targets share: the one with most bandwidth of
 global memory."""
 
+_CLUSTERS_SINCE = 90
+
 RENAMED = {"sm_101": "sm_110"}
 """Architectures that CUDA 13 calls otherwise than CUDA 12 did: Jetson Thor's."""
 
@@ -105,6 +107,11 @@ def why_precision_unsupported(target: Target, precision: Precision) -> str | Non
 def plain_arch(arch: str) -> str:
     """An architecture without the suffix of its own instructions: ``sm_90`` for ``sm_90a``."""
     return arch.rstrip("af") if arch.startswith("sm_") else arch
+
+
+def has_clusters(arch: str) -> bool:
+    """Return whether blocks share memory on an architecture (sm_90 and later)."""
+    return int("".join(filter(str.isdigit, arch))) >= _CLUSTERS_SINCE
 
 
 def _is_spelt(target: Target, wanted: str, arch: str) -> bool:

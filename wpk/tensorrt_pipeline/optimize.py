@@ -39,6 +39,7 @@ from wpk.plan import Check, CheckMode, PlanBundle, Provenance, write_plan
 from wpk.progress import Progress, silent
 from wpk.search.loop import OnRivals, choose_target, share_of
 from wpk.shape_ranges import SizeRange
+from wpk.targets import has_clusters
 from wpk.tensorrt import (
     ANY_BATCH,
     Binding,
@@ -109,7 +110,12 @@ def optimize_tensorrt(
     target = choose_target(build_options.target, precision)
     require_target(binding, target)
     lowered = lower_model(
-        Path(model), build_options.shapes, precision, build_options.skip_passes, progress
+        Path(model),
+        build_options.shapes,
+        precision,
+        build_options.skip_passes,
+        progress,
+        clusters=has_clusters(target.arch),
     )
     _require_one_free(lowered.program)
     scope = scope_of(check, inputs)

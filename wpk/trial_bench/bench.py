@@ -6,6 +6,7 @@ from dataclasses import replace
 from wpk.assembly import Implementation, generated
 from wpk.build import CompiledKernel
 from wpk.candidate import GENERATED
+from wpk.phases import Phases
 from wpk.search.models import KernelChoice, Shortlists, choose, spill_words
 from wpk.search.store import Stage
 from wpk.trial import Status, Trial
@@ -14,6 +15,9 @@ from wpk.trial_bench.odd_shapes import OddShapes, OddVerdict
 from wpk.trial_bench.request import Request
 from wpk.trial_bench.trials import TrialRunner, Way
 
+WAITING, ODD = "waiting for kernels to compile", "executing finalists on odd shapes"
+"""Phases of measuring that are not measuring."""
+
 
 class Bench:
     """A bench measures requests; afterwards it makes ready what won.
@@ -21,9 +25,11 @@ class Bench:
     An exception means that the bench is broken, not a candidate.
     """
 
-    def __init__(self, ahead: CompileAhead, runner: TrialRunner, odd: OddShapes) -> None:
-        """Take what compiles, what executes, and what judges on odd shapes."""
-        self._ahead, self._runner, self._odd = ahead, runner, odd
+    def __init__(
+        self, ahead: CompileAhead, runner: TrialRunner, odd: OddShapes, phases: Phases
+    ) -> None:
+        """Take what compiles, what executes, what judges on odd shapes, and what times all of it."""
+        self._ahead, self._runner, self._odd, self._phases = ahead, runner, odd, phases
 
     def expect(self, requests: Sequence[Request]) -> None:
         """Note what will be measured soon, in this order: it is compiled meanwhile.
@@ -46,10 +52,12 @@ class Bench:
         that may be chosen are executed on odd shapes.
         """
         orders = _orders(requests)
-        deliveries = dict(zip(orders, self._ahead.get(orders), strict=True))
+        with self._phases.within(WAITING):
+            deliveries = dict(zip(orders, self._ahead.get(orders), strict=True))
         finalists = _orders(requests, Stage.FINAL)
         self._odd.expect(finalists)
-        verdicts = {each: self._odd.verdict(each) for each in finalists}
+        with self._phases.within(ODD):
+            verdicts = {each: self._odd.verdict(each) for each in finalists}
         for request in requests:
             way = Way(request.stage is Stage.FINAL, request.regime)
             order = KernelOrder(request.problem, request.candidate)

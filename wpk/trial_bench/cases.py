@@ -2,17 +2,31 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol
 
 from wpk.assembly import Implementation, PackedConstants, WeightStore, step_of
-from wpk.checks import Array, GraphReference, Reference
-from wpk.engine import random_inputs
+from wpk.beside import Beside, awaited
+from wpk.checks import Array, GraphReference, Reference, interface_of
+from wpk.dtypes import Precision
+from wpk.engine import TakesInputs, random_inputs
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.program import Operator, Program
-from wpk.plan import Plan, Step, Tensors
+from wpk.plan import Step, Tensors
 from wpk.problems import Problem
 from wpk.progress import Progress, silent
+
+STAGE = "computing references"
+
+
+class HasInterface(TakesInputs, Protocol):
+    """A plan, or the interface of a model (`wpk.checks.Interface`)."""
+
+    @property
+    def precision(self) -> Precision:
+        """What multiplications may use."""
 
 
 @dataclass(frozen=True)
@@ -43,24 +57,33 @@ class Case:
 
 
 class Cases(Mapping[Problem, Case]):
-    """The cases of a model at one seed are computed when the first of them is asked for.
+    """The cases of a model at one seed are computed when the first of them is asked for, or beside other work before.
 
     Attributes:
         seconds: How long that took; 0 before.
     """
 
-    def __init__(self, make: Callable[[], dict[Problem, Case]]) -> None:
-        """Take what makes them."""
-        self._make = make
+    def __init__(self, make: Callable[[Progress], dict[Problem, Case]], tell: Progress) -> None:
+        """Take what makes them, and who is told meanwhile where that is waited for."""
+        self._make, self._tell = make, tell
+        self._beside: Future[dict[Problem, Case]] | None = None
         self.seconds = 0.0
+
+    def begin(self, beside: Beside) -> None:
+        """Compute them beside other work."""
+        self._beside = beside.submit(self._timed)
+
+    def _timed(self, tell: Progress) -> dict[Problem, Case]:
+        begun = time.monotonic()
+        made = self._make(tell)
+        self.seconds = time.monotonic() - begun
+        return made
 
     @cached_property
     def _made(self) -> dict[Problem, Case]:
-        begun = time.monotonic()
-        try:
-            return self._make()
-        finally:
-            self.seconds = time.monotonic() - begun
+        if self._beside is None:
+            return self._timed(self._tell)
+        return awaited(self._beside, STAGE, self._tell)
 
     def __getitem__(self, problem: Problem) -> Case:
         """The case of a problem."""
@@ -88,29 +111,27 @@ class ModelCases(Cases):
 
     Attributes:
         memory: Every tensor as it lies in memory, once the cases are computed.
+        interface: What the model asks of its caller.
     """
 
-    def __init__(
-        self, lowered: LoweredModel, plan: Plan, seed: int, tell: Progress = silent
-    ) -> None:
+    def __init__(self, lowered: LoweredModel, seed: int, tell: Progress = silent) -> None:
         """Describe them; see `make_cases`."""
         self.memory: dict[str, Array] = {}
+        self.interface = interface_of(lowered)
 
-        def make() -> dict[Problem, Case]:
-            tell("computing references", 0, 1)
-            made = make_cases(lowered, plan, seed, self.memory)
-            tell("computing references", 1, 1)
-            return made
+        def make(tell: Progress) -> dict[Problem, Case]:
+            return make_cases(lowered, self.interface, seed, self.memory, tell=tell)
 
-        super().__init__(make)
+        super().__init__(make, tell)
 
 
 def make_cases(
     lowered: LoweredModel,
-    plan: Plan,
+    plan: HasInterface,
     seed: int,
     memory: dict[str, Array] | None = None,
     problems: Collection[Problem] | None = None,
+    tell: Progress = silent,
 ) -> dict[Problem, Case]:
     """Return a case for each distinct problem, by the first operator that is of it.
 
@@ -120,10 +141,11 @@ def make_cases(
 
     Args:
         lowered: The model.
-        plan: Any plan of it: its inputs and free dimensions.
+        plan: Any plan of it, or its interface.
         seed: Of the model's random inputs.
         memory: Tensors that are known, of another form of the model; filled with all that are computed.
         problems: Those that are asked for; all by default.
+        tell: Told of every node.
     """
     first = first_operators(lowered.program)
     if problems is not None:
@@ -134,12 +156,14 @@ def make_cases(
     reference = GraphReference(lowered.graph, plan.precision)
     wanted = None if problems is None else {*by_call, *_read_without_call(first.values())}
     for result in reference.run(random_inputs(plan, seed), memory, wanted):
+        tell(STAGE, min(len(cases), len(first) - 1), len(first))
         known = by_call.get(result.node)
         if known is not None:
             cases[known.problem] = _case(lowered.program, known, memory, result)
     for operator in first.values():
         if not operator.call:
             cases[operator.problem] = _case(lowered.program, operator, memory, None)
+    tell(STAGE, len(first), len(first))
     return cases
 
 

@@ -7,8 +7,8 @@ from itertools import chain
 from wpk.checks import Array
 from wpk.lowering.flat_graph import FlatGraph
 from wpk.lowering.lowered_model import LoweredModel
-from wpk.plan import Plan
 from wpk.problems import Problem
+from wpk.progress import Progress, silent
 from wpk.trial_bench.cases import Case, Cases, ModelCases, make_cases
 
 _LAST = "_last"
@@ -22,30 +22,25 @@ class FormCases(Mapping[Problem, Case]):
         self,
         own: ModelCases,
         forms: Mapping[Problem, LoweredModel],
-        plan: Plan,
         seed: int,
+        tell: Progress = silent,
     ) -> None:
         """Describe them.
 
         Args:
             own: Of the model's own form.
             forms: For each problem that this form lacks, a form that has it.
-            plan: Any plan of the model: its inputs.
             seed: Of the random inputs, that of ``own``.
+            tell: Told of the progress.
         """
-        self._own, self._plan, self._seed = own, plan, seed
+        self._own, self._seed = own, seed
         wanted: dict[int, list[Problem]] = {}
         for problem, lowered in forms.items():
             wanted.setdefault(id(lowered), []).append(problem)
         self._cases: dict[Problem, Cases] = {}
         for problems in wanted.values():
-            cases = Cases(partial(self._make, forms[problems[0]], problems))
+            cases = Cases(partial(self._make, forms[problems[0]], problems), tell)
             self._cases |= dict.fromkeys(problems, cases)
-
-    @property
-    def seconds(self) -> float:
-        """How long computing those of other forms took."""
-        return sum({id(each): each.seconds for each in self._cases.values()}.values())
 
     def __getitem__(self, problem: Problem) -> Case:
         """The case of a problem."""
@@ -59,10 +54,12 @@ class FormCases(Mapping[Problem, Case]):
         """Number of problems."""
         return len(self._own) + len(self._cases)
 
-    def _make(self, lowered: LoweredModel, problems: list[Problem]) -> dict[Problem, Case]:
+    def _make(
+        self, lowered: LoweredModel, problems: list[Problem], tell: Progress
+    ) -> dict[Problem, Case]:
         len(self._own)  # the model's own cases are computed now, if they were not
         memory = _shared(self._own.memory, lowered)
-        return make_cases(lowered, self._plan, self._seed, memory, problems)
+        return make_cases(lowered, self._own.interface, self._seed, memory, problems, tell)
 
 
 def _shared(memory: Mapping[str, Array], lowered: LoweredModel) -> dict[str, Array]:

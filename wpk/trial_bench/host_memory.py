@@ -37,7 +37,7 @@ def reference_bytes(program: Program) -> int:
     Every tensor as it lies in memory, and of the first operator of each problem what it should give.
     """
     first = first_operators(program).values()
-    given = [name for operator in first for name in operator.outputs]
+    given = [n for operator in first for n in operator.outputs if n in program.values]
     tensors = sum(prod(v.shape) * v.dtype.bytes for v in program.values.values())
     return tensors + sum(prod(program.values[n].shape) for n in given) * _ELEMENT_BYTES
 

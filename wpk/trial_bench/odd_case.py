@@ -28,8 +28,10 @@ def odd_case(problem: Problem) -> Case | None:
     leading = problem.leading
     values = {
         name: _value(name, access, given[name].shape, leading)
-        for name, access in zip(names, inputs, strict=True)
+        for index, (name, access) in enumerate(zip(names, inputs, strict=True))
         if access is not None
+        and not access.tensor.constant
+        and index not in problem.constant_inputs
     }
     values[_OUTPUT] = _value(_OUTPUT, output, drawn.output.shape, leading)
     constants = {name: array for name, array in given.items() if name not in values}

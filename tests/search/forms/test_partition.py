@@ -30,6 +30,7 @@ class Model:
         estimates: The same, by the models.
         late: Keys whose sites only show where another key is taken back.
         measured: What was measured, in order.
+        meet: Whether neighbouring merges decide over a node in common.
     """
 
     merges: dict[str, int] = field(default_factory=lambda: {A: 1, B: 2, C: 3})
@@ -39,6 +40,7 @@ class Model:
     refused: tuple[str, ...] = ()
     measured: list[str] = field(default_factory=list)
     lowered: list[frozenset[str]] = field(default_factory=list)
+    meet: bool = False
 
     def form(self, changed: frozenset[str]) -> Form:
         taken = {key for key in self.merges if key in changed or every_site("join") in changed}
@@ -46,9 +48,13 @@ class Model:
         ends = zip([0, *cuts], [*cuts, 4], strict=True)
         operators = ["wxyz"[first:last] for first, last in ends]
         shown = [key for key in self.merges if self.late.get(key, key) in {*taken, key}]
-        sites = {key: (Site(key, (key,), "merges"),) for key in shown}
+        sites = {key: (Site(key, self._nodes(key), "merges"),) for key in shown}
         problems: Counter[Any] = Counter(operators)
         return Form(changed, problems, 0, sites)
+
+    def _nodes(self, key: str) -> tuple[str, ...]:
+        place = self.merges[key]
+        return tuple("wxyz"[place - 1 : place + 1]) if self.meet else (key,)
 
     def time(self, operator: Any) -> float:
         return self.seconds.get(operator, 1e-3 * len(operator))
@@ -202,3 +208,47 @@ def test_what_did_not_run_decides_nothing() -> None:
     found = best_partition(_Forms(model, fixed), model.estimate, judge)
     assert outcomes(found)[A] is FormOutcome.NOT_MEASURED
     assert A not in found.best.changed
+
+
+def _together(**changes: Any) -> Model:
+    """A node that is fast alone only, between two merges: without one of them nothing is gained."""
+    times = {"wxyz": 4e-3, "x": 0.1e-3, "w": 1e-3, "yz": 1e-3, "wx": 3e-3, "xyz": 4e-3, **changes}
+    return Model(seconds=times, estimates=times, meet=True)
+
+
+def test_two_merges_of_which_only_both_pay_are_taken_back_together() -> None:
+    model = _together()
+    found = model.search()
+    assert found.best.changed == {A, B}
+    (pair,) = (each for each in found.tried if each.also)
+    assert (pair.keys, pair.outcome, pair.places) == ((A, B), FormOutcome.TAKEN, 2)
+    alone = [each.outcome for each in found.tried if not each.also and each.site in (A, B)]
+    assert FormOutcome.TAKEN not in alone
+
+
+def test_what_does_not_meet_is_not_tried_together() -> None:
+    model = _together()
+    model.meet = False
+    assert model.search().best.changed == frozenset()
+
+
+def test_a_pair_is_measured_and_stays_where_it_is_slower() -> None:
+    model = _together()
+    model.seconds = {**model.seconds, "x": 9e-3}
+    found = model.search()
+    (pair,) = (each for each in found.tried if each.also)
+    assert pair.outcome is FormOutcome.SLOWER
+    assert found.best.changed == frozenset()
+
+
+def test_a_pair_of_which_models_predict_no_gain_is_neither_noted_nor_measured() -> None:
+    model = _together(x=2.1e-3)
+    found = model.search()
+    assert not any(each.also for each in found.tried)
+    assert "x" not in model.measured
+
+
+def test_no_pair_is_lowered_when_the_time_is_over() -> None:
+    model = _together()
+    model.search(is_over=lambda: len(model.lowered) >= 3)
+    assert frozenset({A, B}) not in model.lowered

@@ -6,8 +6,11 @@ import pytest
 
 from wpk.search.loop.budget import (
     EFFORTS,
+    ENGINES_SHARE,
+    MEASURING_SHARE,
     Budget,
     BudgetError,
+    Watch,
     effort_of,
     parse_budget,
 )
@@ -46,3 +49,48 @@ def test_more_effort_is_more_of_everything() -> None:
 def test_refuses_levels_that_do_not_exist(level: int) -> None:
     with pytest.raises(BudgetError, match=f"effort {level} is none of 0 to 3"):
         effort_of(level)
+
+
+class Clock:
+    """Seconds that a test lets pass."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_run_ends_in_its_time_with_what_comes_before_and_behind_measuring() -> None:
+    clock = Clock()
+    watch = Watch(Budget(seconds=100.0), begun=0.0, clock=clock)
+    clock.now = 8.0
+    watch.start(behind=7.0)
+    assert watch.for_engines() == pytest.approx(85.0)
+    assert watch.for_trials().seconds == pytest.approx(85.0 - ENGINES_SHARE * 100)
+    clock.now = 90.0
+    assert watch.for_trials().seconds == 0.0
+    assert watch.for_engines() == pytest.approx(3.0)
+    clock.now = 99.0
+    assert watch.for_engines() == 0.0
+
+
+@pytest.mark.parametrize(("before", "behind"), [(70.0, 1.0), (1.0, 70.0), (200.0, 200.0)])
+def test_measuring_gets_its_share_whatever_the_rest_takes(before: float, behind: float) -> None:
+    clock = Clock()
+    watch = Watch(Budget(seconds=100.0), begun=0.0, clock=clock)
+    clock.now = before
+    watch.start(behind)
+    assert watch.for_engines() == pytest.approx(MEASURING_SHARE * 100)
+
+
+def test_without_a_limit_there_is_time_for_all() -> None:
+    watch = Watch(Budget(trials=7), begun=0.0, clock=lambda: 1e9)
+    watch.start(behind=1.0)
+    assert watch.for_trials() == Budget(trials=7)
+    assert watch.for_engines() is None
+
+
+def test_what_is_spent_is_taken_off_a_budget_and_no_more_than_there_is() -> None:
+    assert Budget(10.0, 5).less(4.0, 2) == Budget(6.0, 3)
+    assert Budget(10.0, 5).less(11.0, 6) == Budget(0.0, 0)
+    assert Budget().less(1.0, 1) == Budget()

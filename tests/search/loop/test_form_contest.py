@@ -174,6 +174,11 @@ def test_a_merge_that_is_slower_is_taken_back_in_all_equal_places_and_proven(
     assert times[plan.measurement.chosen] == pytest.approx(4e-5)
     assert times["models"] == pytest.approx(12e-5)
     assert times["unfused"] == pytest.approx(6e-5)
+    phases = plan.measurement.phases
+    assert {"graph passes", "tuning problems", "comparing engines", "looking at forms"} <= set(
+        phases
+    )
+    assert all(seconds >= 0 for seconds in phases.values())
     assert not any(SECOND_ADDS in text for text in bundle.sources.values())
     assert any(FIRST_ADDS in text for text in bundle.sources.values())
     assert plan.checks

@@ -8,6 +8,7 @@ import pytest
 
 from wpk.errors import EngineError
 from wpk.plan import EngineVariant
+from wpk.search.loop.budget import Budget, Watch
 from wpk.search.loop.confirmation import fastest_engine
 
 MODULE = import_module("wpk.search.loop.measured_model")  # the door has a function of this name
@@ -35,8 +36,9 @@ def test_what_does_not_fit_is_told_and_the_usual_form_is_compared(
     monkeypatch.setattr(MODULE, "replace", lambda best, **_changes: best)
     lease = SimpleNamespace(process=lambda: None)
     how: Any = SimpleNamespace(equipment=SimpleNamespace(lease=lease), tell=None)
+    monkeypatch.setattr(MODULE, "_ready", lambda how: 0.0)
     lowered: Any = SimpleNamespace(source=SimpleNamespace(changed=frozenset()))
-    given: Any = (lowered, None, how, None, None, None)
+    given: Any = (lowered, None, how, None, None, Watch(Budget(), 0.0), None)
     if not others:
         with pytest.raises(EngineError):
             MODULE.measured_model(*given)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +21,10 @@ from wpk.execution import BoundLaunch, Work
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.model import lower_model
 from wpk.options import BuildOptions, SearchOptions
+from wpk.phases import Phases
 from wpk.plan.plan import PlanBundle
 from wpk.plan.plan_file import read_plan, write_plan
 from wpk.plan.provenance import Provenance
-from wpk.problems import Problem
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop import model_tuning
@@ -34,7 +33,7 @@ from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.evidence import evidence_of
 from wpk.search.loop.model_tuning import (
     ModelTuning,
-    clock_without,
+    cases_of,
     deciding_regime,
     tune_model,
 )
@@ -48,7 +47,6 @@ from wpk.search.searchers.random_search import RandomSearch
 from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target
 from wpk.trial import Regime
-from wpk.trial_bench.cases import Case, Cases
 from wpk.trial_bench.gpu_lease import GpuLease
 from wpk.trial_bench.offers import Offers
 
@@ -111,8 +109,9 @@ class Bench:
             entered(how, request) as (limited, run),
         ):
             equipment = Equipment(self.pool.submit, lease, offers)
-            given = self.lowered, self.static.plan, TARGET
-            asked = ModelTuning.of(*given, equipment, limited, run, tell)
+            cases = cases_of(self.lowered, 0, tell)
+            given = self.static.plan, TARGET, equipment, limited, run
+            asked = ModelTuning(*given, Phases(tell), cases)
             choices = tune_model(self.lowered, self.found, asked)
         return choices, self.plan(choices)
 
@@ -176,21 +175,6 @@ def test_tuning_tells_how_long_it_will_take(bench: Bench, tmp_path: Path) -> Non
     assert told[-1][:2] == (2, 2)
     assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
     assert any(left is not None and left > 0 for _, _, left in told)
-
-
-def test_a_budget_is_not_spent_on_references() -> None:
-    def make() -> dict[Problem, Case]:
-        time.sleep(0.5)
-        return {}
-
-    first, second = Cases(make), Cases(make)
-    clock = clock_without(first, second)
-    begun, really = clock(), time.monotonic()
-    assert not first
-    assert not second
-    time.sleep(0.1)
-    assert time.monotonic() - really >= 1.1
-    assert 0.09 <= clock() - begun <= 0.9
 
 
 def test_layers_that_differ_in_scales_only_are_tuned_as_one(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from subjects.problems import channels_last, convolution, matmul
 from support.problems.recurrences import recurrence
+from support.problems.squeezes import squeeze
 
 from wpk.dtypes import ASKED, DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -184,6 +185,7 @@ PROBLEMS: dict[str, Problem] = {
         "gemm": _matmul(precision, 128, 768, 3072),
         "gemv": _matmul(precision, 1, 1000, 512),
         "attention": _attention(precision),
+        "squeeze": squeeze(480, 196, 120, precision=precision),
         "recurrence": recurrence(batch=32, hidden=256, steps=50, precision=precision),
     }.items()
 } | {

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from subjects.problems import convolution
 
+from support.problems.squeezes import squeeze
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
@@ -35,6 +36,7 @@ from wpk.problems import (
     RoiMode,
     RowPlacing,
     ScanKind,
+    Squeeze,
     Tensor,
     TopIndices,
     WriteKind,
@@ -313,7 +315,35 @@ def _attention() -> list[Case]:
     ]
 
 
-CASES = (*_streaming(), *_by_indices(), *_meeting(), *_products(), *_attention())
+def _squeezes() -> list[Case]:
+    problem, schedule = squeeze(40, 30, 10, n=3), {"threads": 64, "staged": 1}
+    reads, output = problem.accesses()
+    shapes = tuple(
+        tuple(
+            size if stride else 1
+            for size, stride in zip(each.sizes, each.tensor.strides, strict=True)
+        )
+        for each in reads
+        if each is not None
+    )
+    return [
+        Case("squeeze", problem, schedule | more, shapes, output.sizes)
+        for more in (
+            {"blocks": 2, "by_pixels": 0},
+            {"blocks": 4, "by_pixels": 1},
+            {"blocks": 1, "by_pixels": 0},
+        )
+    ]
+
+
+CASES = (
+    *_streaming(),
+    *_by_indices(),
+    *_meeting(),
+    *_products(),
+    *_attention(),
+    *_squeezes(),
+)
 
 
 def _larger() -> list[Case]:
@@ -406,6 +436,8 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.x, problem.x, *tail]
         case Attention():
             return [problem.q, problem.k, problem.v, *problem.scores.operands]
+        case Squeeze():
+            return [each.tensor for each in problem.accesses()[0] if each is not None]
         case (
             Pooling()
             | Pad()

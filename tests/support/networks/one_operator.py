@@ -18,6 +18,10 @@ ATTENTION = f"""{H} g (float[1, 19, 32] x, float[32, 32] a, float[32, 32] b, flo
     v = MatMul(x, c)  vh = Reshape(v, heads)  vt = Transpose<perm = [0, 2, 1, 3]>(vh)
     s = MatMul(qt, kt)  p = Softmax(s)  o = MatMul(p, vt)  t = Transpose<perm = [0, 2, 1, 3]>(o)
     y = Reshape(t, back) }}"""
+SQUEEZED = f"""{H} g (float[2, 20, 9, 7] x, float[6, 20, 1, 1] d, float[20, 6, 1, 1] u)
+    => (float[2, 20, 9, 7] y) {{
+    m = GlobalAveragePool(x)  a = Conv(m, d)  b = Relu(a)  c = Conv(b, u)  g = Sigmoid(c)
+    y = Mul(x, g) }}"""
 POOL = f"""{H} g (float[2, 5, 9, 7] x) => (float[2, 5, 4, 3] y) {{
     y = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(x) }}"""
 REGIONS = f"""{H} g (float[2, 5, 9, 7] x, float[6, 4] r, int64[6] b) => (float[6, 5, 2, 3] y) {{

@@ -32,6 +32,7 @@ NETWORKS = (
     "positions",
     "regions",
     "determinants",
+    "squeeze_excite",
 )
 """Hand-written networks (`support.networks.handwritten`) that all templates but `box_selection` are needed for."""
 

@@ -2,6 +2,8 @@
 //
 // In checking mode they take effect at the wait. Until then the registers of their accumulators hold NaN and the
 // values lie here, so that a use before the wait is seen.
+#include <cstdint>
+
 #include "wgmma_operands.h"
 
 namespace wpk::emulator
@@ -36,6 +38,39 @@ void multiplyWarp(
     }
 }
 
+// The same of bytes, both in shared memory; accumulators hold int32.
+template <class A, class B>
+void multiplyBytes(uint32 warp, const WgmmaOperands& operands, float* const* accumulators)
+{
+    const Descriptor ofA = readDescriptor(operands.a), ofB = readDescriptor(operands.b);
+    A a[16][32];
+    for (int row = 0; row < 16; ++row)
+    {
+        for (int half = 0; half < 2; ++half)
+            memcpy(&a[row][half * 16], pieceAlong(ofA, static_cast<int>(warp & 3) * 16 + row, half), 16);
+    }
+    for (int column = 0; column < static_cast<int>(operands.columns); ++column)
+    {
+        B b[32];
+        for (int half = 0; half < 2; ++half)
+            memcpy(b + half * 16, pieceAlong(ofB, column, half), 16);
+        for (int row = 0; row < 16; ++row)
+        {
+            uint32 sum = 0; // wraps around, as the unit's does
+            for (int k = 0; k < 32; ++k)
+                sum += static_cast<uint32>(static_cast<int32>(a[row][k]) * b[k]);
+            // Layout D of mma.cuh, tile by tile of eight columns.
+            const int lane = row % 8 * 4 + column % 8 / 2, place = column / 8 * 4 + row / 8 * 2 + column % 2;
+            char* const at = reinterpret_cast<char*>(accumulators[lane] + place);
+            uint32 before = 0;
+            if (operands.accumulate != 0)
+                memcpy(&before, at, 4);
+            sum += before;
+            memcpy(at, &sum, 4);
+        }
+    }
+}
+
 void multiply(uint32 warp, const WgmmaOperands& operands, const uint32 (&fragment)[32][4], float* const* accumulators)
 {
     switch (operands.type)
@@ -46,6 +81,14 @@ void multiply(uint32 warp, const WgmmaOperands& operands, const uint32 (&fragmen
         return multiplyWarp<MmaType::bfloat16>(warp, operands, fragment, accumulators);
     case MmaType::tf32:
         return multiplyWarp<MmaType::tf32>(warp, operands, fragment, accumulators);
+    case MmaType::int8Int8:
+        return multiplyBytes<std::int8_t, std::int8_t>(warp, operands, accumulators);
+    case MmaType::int8Uint8:
+        return multiplyBytes<std::int8_t, std::uint8_t>(warp, operands, accumulators);
+    case MmaType::uint8Int8:
+        return multiplyBytes<std::uint8_t, std::int8_t>(warp, operands, accumulators);
+    case MmaType::uint8Uint8:
+        return multiplyBytes<std::uint8_t, std::uint8_t>(warp, operands, accumulators);
     }
 }
 

@@ -7,9 +7,11 @@
 namespace wpk::detail
 {
 
-// WPK_REGISTERS_n: the names of the first n registers. WPK_ACCUMULATORS_n: their operands.
+// WPK_REGISTERS_n: the names of the first n registers. WPK_ACCUMULATORS_n: their operands, of floats or of integers.
+#define WPK_OF_FLOAT(VALUE) "+f"(VALUE)
+#define WPK_OF_INTEGER(VALUE) "+r"(VALUE)
 #define WPK_REGISTERS_4 "%0, %1, %2, %3"
-#define WPK_ACCUMULATORS_4 "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+#define WPK_ACCUMULATORS_4(OF) OF(d[0]), OF(d[1]), OF(d[2]), OF(d[3])
 #define WPK_REGISTERS_8 WPK_REGISTERS_4 ", %4, %5, %6, %7"
 #define WPK_REGISTERS_12 WPK_REGISTERS_8 ", %8, %9, %10, %11"
 #define WPK_REGISTERS_16 WPK_REGISTERS_12 ", %12, %13, %14, %15"
@@ -41,37 +43,37 @@ namespace wpk::detail
 #define WPK_REGISTERS_120 WPK_REGISTERS_116 ", %116, %117, %118, %119"
 #define WPK_REGISTERS_124 WPK_REGISTERS_120 ", %120, %121, %122, %123"
 #define WPK_REGISTERS_128 WPK_REGISTERS_124 ", %124, %125, %126, %127"
-#define WPK_ACCUMULATORS_8 WPK_ACCUMULATORS_4, "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7])
-#define WPK_ACCUMULATORS_12 WPK_ACCUMULATORS_8, "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11])
-#define WPK_ACCUMULATORS_16 WPK_ACCUMULATORS_12, "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-#define WPK_ACCUMULATORS_20 WPK_ACCUMULATORS_16, "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19])
-#define WPK_ACCUMULATORS_24 WPK_ACCUMULATORS_20, "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23])
-#define WPK_ACCUMULATORS_28 WPK_ACCUMULATORS_24, "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27])
-#define WPK_ACCUMULATORS_32 WPK_ACCUMULATORS_28, "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-#define WPK_ACCUMULATORS_36 WPK_ACCUMULATORS_32, "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35])
-#define WPK_ACCUMULATORS_40 WPK_ACCUMULATORS_36, "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39])
-#define WPK_ACCUMULATORS_44 WPK_ACCUMULATORS_40, "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43])
-#define WPK_ACCUMULATORS_48 WPK_ACCUMULATORS_44, "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47])
-#define WPK_ACCUMULATORS_52 WPK_ACCUMULATORS_48, "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51])
-#define WPK_ACCUMULATORS_56 WPK_ACCUMULATORS_52, "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
-#define WPK_ACCUMULATORS_60 WPK_ACCUMULATORS_56, "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59])
-#define WPK_ACCUMULATORS_64 WPK_ACCUMULATORS_60, "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-#define WPK_ACCUMULATORS_68 WPK_ACCUMULATORS_64, "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67])
-#define WPK_ACCUMULATORS_72 WPK_ACCUMULATORS_68, "+f"(d[68]), "+f"(d[69]), "+f"(d[70]), "+f"(d[71])
-#define WPK_ACCUMULATORS_76 WPK_ACCUMULATORS_72, "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75])
-#define WPK_ACCUMULATORS_80 WPK_ACCUMULATORS_76, "+f"(d[76]), "+f"(d[77]), "+f"(d[78]), "+f"(d[79])
-#define WPK_ACCUMULATORS_84 WPK_ACCUMULATORS_80, "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83])
-#define WPK_ACCUMULATORS_88 WPK_ACCUMULATORS_84, "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87])
-#define WPK_ACCUMULATORS_92 WPK_ACCUMULATORS_88, "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91])
-#define WPK_ACCUMULATORS_96 WPK_ACCUMULATORS_92, "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
-#define WPK_ACCUMULATORS_100 WPK_ACCUMULATORS_96, "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99])
-#define WPK_ACCUMULATORS_104 WPK_ACCUMULATORS_100, "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103])
-#define WPK_ACCUMULATORS_108 WPK_ACCUMULATORS_104, "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107])
-#define WPK_ACCUMULATORS_112 WPK_ACCUMULATORS_108, "+f"(d[108]), "+f"(d[109]), "+f"(d[110]), "+f"(d[111])
-#define WPK_ACCUMULATORS_116 WPK_ACCUMULATORS_112, "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115])
-#define WPK_ACCUMULATORS_120 WPK_ACCUMULATORS_116, "+f"(d[116]), "+f"(d[117]), "+f"(d[118]), "+f"(d[119])
-#define WPK_ACCUMULATORS_124 WPK_ACCUMULATORS_120, "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123])
-#define WPK_ACCUMULATORS_128 WPK_ACCUMULATORS_124, "+f"(d[124]), "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+#define WPK_ACCUMULATORS_8(OF) WPK_ACCUMULATORS_4(OF), OF(d[4]), OF(d[5]), OF(d[6]), OF(d[7])
+#define WPK_ACCUMULATORS_12(OF) WPK_ACCUMULATORS_8(OF), OF(d[8]), OF(d[9]), OF(d[10]), OF(d[11])
+#define WPK_ACCUMULATORS_16(OF) WPK_ACCUMULATORS_12(OF), OF(d[12]), OF(d[13]), OF(d[14]), OF(d[15])
+#define WPK_ACCUMULATORS_20(OF) WPK_ACCUMULATORS_16(OF), OF(d[16]), OF(d[17]), OF(d[18]), OF(d[19])
+#define WPK_ACCUMULATORS_24(OF) WPK_ACCUMULATORS_20(OF), OF(d[20]), OF(d[21]), OF(d[22]), OF(d[23])
+#define WPK_ACCUMULATORS_28(OF) WPK_ACCUMULATORS_24(OF), OF(d[24]), OF(d[25]), OF(d[26]), OF(d[27])
+#define WPK_ACCUMULATORS_32(OF) WPK_ACCUMULATORS_28(OF), OF(d[28]), OF(d[29]), OF(d[30]), OF(d[31])
+#define WPK_ACCUMULATORS_36(OF) WPK_ACCUMULATORS_32(OF), OF(d[32]), OF(d[33]), OF(d[34]), OF(d[35])
+#define WPK_ACCUMULATORS_40(OF) WPK_ACCUMULATORS_36(OF), OF(d[36]), OF(d[37]), OF(d[38]), OF(d[39])
+#define WPK_ACCUMULATORS_44(OF) WPK_ACCUMULATORS_40(OF), OF(d[40]), OF(d[41]), OF(d[42]), OF(d[43])
+#define WPK_ACCUMULATORS_48(OF) WPK_ACCUMULATORS_44(OF), OF(d[44]), OF(d[45]), OF(d[46]), OF(d[47])
+#define WPK_ACCUMULATORS_52(OF) WPK_ACCUMULATORS_48(OF), OF(d[48]), OF(d[49]), OF(d[50]), OF(d[51])
+#define WPK_ACCUMULATORS_56(OF) WPK_ACCUMULATORS_52(OF), OF(d[52]), OF(d[53]), OF(d[54]), OF(d[55])
+#define WPK_ACCUMULATORS_60(OF) WPK_ACCUMULATORS_56(OF), OF(d[56]), OF(d[57]), OF(d[58]), OF(d[59])
+#define WPK_ACCUMULATORS_64(OF) WPK_ACCUMULATORS_60(OF), OF(d[60]), OF(d[61]), OF(d[62]), OF(d[63])
+#define WPK_ACCUMULATORS_68(OF) WPK_ACCUMULATORS_64(OF), OF(d[64]), OF(d[65]), OF(d[66]), OF(d[67])
+#define WPK_ACCUMULATORS_72(OF) WPK_ACCUMULATORS_68(OF), OF(d[68]), OF(d[69]), OF(d[70]), OF(d[71])
+#define WPK_ACCUMULATORS_76(OF) WPK_ACCUMULATORS_72(OF), OF(d[72]), OF(d[73]), OF(d[74]), OF(d[75])
+#define WPK_ACCUMULATORS_80(OF) WPK_ACCUMULATORS_76(OF), OF(d[76]), OF(d[77]), OF(d[78]), OF(d[79])
+#define WPK_ACCUMULATORS_84(OF) WPK_ACCUMULATORS_80(OF), OF(d[80]), OF(d[81]), OF(d[82]), OF(d[83])
+#define WPK_ACCUMULATORS_88(OF) WPK_ACCUMULATORS_84(OF), OF(d[84]), OF(d[85]), OF(d[86]), OF(d[87])
+#define WPK_ACCUMULATORS_92(OF) WPK_ACCUMULATORS_88(OF), OF(d[88]), OF(d[89]), OF(d[90]), OF(d[91])
+#define WPK_ACCUMULATORS_96(OF) WPK_ACCUMULATORS_92(OF), OF(d[92]), OF(d[93]), OF(d[94]), OF(d[95])
+#define WPK_ACCUMULATORS_100(OF) WPK_ACCUMULATORS_96(OF), OF(d[96]), OF(d[97]), OF(d[98]), OF(d[99])
+#define WPK_ACCUMULATORS_104(OF) WPK_ACCUMULATORS_100(OF), OF(d[100]), OF(d[101]), OF(d[102]), OF(d[103])
+#define WPK_ACCUMULATORS_108(OF) WPK_ACCUMULATORS_104(OF), OF(d[104]), OF(d[105]), OF(d[106]), OF(d[107])
+#define WPK_ACCUMULATORS_112(OF) WPK_ACCUMULATORS_108(OF), OF(d[108]), OF(d[109]), OF(d[110]), OF(d[111])
+#define WPK_ACCUMULATORS_116(OF) WPK_ACCUMULATORS_112(OF), OF(d[112]), OF(d[113]), OF(d[114]), OF(d[115])
+#define WPK_ACCUMULATORS_120(OF) WPK_ACCUMULATORS_116(OF), OF(d[116]), OF(d[117]), OF(d[118]), OF(d[119])
+#define WPK_ACCUMULATORS_124(OF) WPK_ACCUMULATORS_120(OF), OF(d[120]), OF(d[121]), OF(d[122]), OF(d[123])
+#define WPK_ACCUMULATORS_128(OF) WPK_ACCUMULATORS_124(OF), OF(d[124]), OF(d[125]), OF(d[126]), OF(d[127])
 
 template <int Count>
 struct WgmmaInstruction;
@@ -87,7 +89,7 @@ struct WgmmaInstruction;
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" P2 ", 0;\n"                                \
                          "wgmma.mma_async.sync.aligned.m64n" COLUMNS "%" P3 " {" WPK_REGISTERS_##COUNT   \
                 "}, %" P0 ", %" P1 ", p, 1, 1%" P4 ";\n}"                                                \
-                : WPK_ACCUMULATORS_##COUNT                                                               \
+                : WPK_ACCUMULATORS_##COUNT(WPK_OF_FLOAT)                                                 \
                 : "l"(a), "l"(b), "r"(accumulate), "C"(Kind::types), "C"(Kind::majors));                 \
         }                                                                                                \
         template <class Kind>                                                                            \
@@ -96,9 +98,18 @@ struct WgmmaInstruction;
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" P5 ", 0;\n"                                \
                          "wgmma.mma_async.sync.aligned.m64n" COLUMNS "%" P6 " {" WPK_REGISTERS_##COUNT   \
                 "}, {%" P0 ", %" P1 ", %" P2 ", %" P3 "}, %" P4 ", p, 1, 1%" P7 ";\n}"                   \
-                : WPK_ACCUMULATORS_##COUNT                                                               \
+                : WPK_ACCUMULATORS_##COUNT(WPK_OF_FLOAT)                                                 \
                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "C"(Kind::types), \
                 "C"(Kind::majorOfB));                                                                    \
+        }                                                                                                \
+        template <class Kind>                                                                            \
+        static WPK_DEVICE void run(int32 (&d)[COUNT], uint64 a, uint64 b, int accumulate)                \
+        {                                                                                                \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" P2 ", 0;\n"                                \
+                         "wgmma.mma_async.sync.aligned.m64n" COLUMNS "%" P3 " {" WPK_REGISTERS_##COUNT   \
+                "}, %" P0 ", %" P1 ", p;\n}"                                                             \
+                : WPK_ACCUMULATORS_##COUNT(WPK_OF_INTEGER)                                               \
+                : "l"(a), "l"(b), "r"(accumulate), "C"(Kind::types));                                    \
         }                                                                                                \
     };
 WPK_WGMMA("8", 4, "4", "5", "6", "7", "8", "9", "10", "11")

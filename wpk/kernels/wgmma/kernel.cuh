@@ -19,7 +19,7 @@ namespace wpk
 // acc += A * B over the steps of `range`, by the form of wgmma that the operands need; `state` goes on. ConstantB: no
 // kernel writes B. All consumers call it; with ping-pong those of `group`, in their turn.
 template <class T, class Shape, bool ConstantB, class Range, class Limits>
-WPK_DEVICE void multiplySteps(float (&acc)[Shape::accumulators], unsigned char* shared,
+WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
     const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits,
     int group = 0)
 {
@@ -45,8 +45,8 @@ WPK_DEVICE void multiplySteps(float (&acc)[Shape::accumulators], unsigned char* 
 // acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it. The
 // consumers use `prefetch` to ask for the epilogue's operands.
 template <class T, class Shape, class Range, class Loader, class Prefetch, class Limits>
-WPK_DEVICE void multiplyOneTile(float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range,
-    const Loader& loader, const Prefetch& prefetch, const Limits& limits)
+WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
+    const Range& range, const Loader& loader, const Prefetch& prefetch, const Limits& limits)
 {
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     const bool isProducer = threadIdx.x == Shape::consumers, isConsumer = warpIndex() < Shape::warpsM;
@@ -84,7 +84,7 @@ template <class Problem, class Shape, class Range, class Loader, class Rows, cla
 WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const Loader& loader,
     const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits)
 {
-    float acc[Shape::accumulators] = {};
+    typename Shape::Sum acc[Shape::accumulators] = {};
     const OperandPrefetch<Problem, Rows, StoredRows<Shape>::count, Shape::blockN, Shape::consumers,
         (Range::parts > 1 && Shape::splitCluster == 1)>
         prefetch(window.from(StoredRows<Shape>::first(range.part), 0), static_cast<int>(threadIdx.x));
@@ -96,7 +96,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     // @parts_summed
     else if (range.template sum<Shape::consumers, true>(acc, shared, partials, prefetch) && warpIndex() < Shape::warpsM)
     {
-        float tiles[Shape::tilesM][Shape::tilesN][4];
+        typename Shape::Sum tiles[Shape::tilesM][Shape::tilesN][4];
         memcpy(tiles, acc, sizeof tiles);
         storeTiles<Problem, Shape>(tiles, shared, window);
     }
@@ -151,7 +151,7 @@ WPK_DEVICE void computePersistent(
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
-        float acc[Shape::accumulators] = {}; // @sums_zeroed
+        typename Shape::Sum acc[Shape::accumulators] = {}; // @sums_zeroed
         if constexpr (Shape::pingpong)
             pipeline.awaitTurn(group, turn);
         turn ^= 1;

@@ -35,12 +35,12 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
 // next one are started; then its stage is released, but for the last. `started` is called when all products are under
 // way.
 template <class T, class Shape, class Started>
-WPK_DEVICE void multiplyFromShared(float (&acc)[Shape::accumulators], const WgmmaPipeline<Shape>& pipeline,
-    PipelineState<Shape::stages>& state, int count, const Started& started)
+WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulators],
+    const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, int count, const Started& started)
 {
     constexpr int kProductBytes = Shape::kProductRows * Shape::kBoxRowBytes;
     constexpr int kProducts = Shape::kGroupRows / Shape::kProductRows; // one below the other
-    auto& sums = reinterpret_cast<float(&)[kProducts][Shape::blockN / 2]>(acc);
+    auto& sums = reinterpret_cast<typename Shape::Sum(&)[kProducts][Shape::blockN / 2]>(acc);
     const int groupRows = Shape::pingpong ? 0 : warpIndex() / Shape::kGroupWarps * kProductBytes; // @rows_of_group
     int previous = 0;
     WPK_KEEP_LOOP

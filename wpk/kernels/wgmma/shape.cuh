@@ -19,6 +19,7 @@ template <class T, int Rows, int Columns, int Depth, int GroupRows = 64>
 struct Warpgroups : StackedWarps<ceilDivide(Rows, GroupRows) * 4, Columns>
 {
     using Warps = StackedWarps<ceilDivide(Rows, GroupRows) * 4, Columns>;
+    using Sum = typename MmaStored<T>::Sum;
     static constexpr int kBoxRowBytes = 128, kGroupWarps = 4;
     static constexpr int kProductRows = 64, kGroupRows = GroupRows; // of one wgmma, and of all that a group asks for
     static constexpr int kBoxDepth = kBoxRowBytes / static_cast<int>(sizeof(typename MmaStored<T>::Type));
@@ -44,6 +45,7 @@ struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
 {
     using Groups = ScheduledWarpgroups<T, Schedule, Depth>;
     using Groups::blockN, Groups::kBoxDepth, Groups::kBoxRowBytes;
+    using typename Groups::Sum;
     static constexpr int blockM = Schedule::block_m, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
     static constexpr bool early = Schedule::early != 0; // programmatic dependent launch

@@ -1,5 +1,6 @@
 // Asynchronous tensor-core products of a warpgroup (wgmma, sm_90a): four warps, the first of them a multiple of
-// four, multiply a 64 x K tile of A by a K x N tile of B, K = 16 for Half and Bfloat16, 8 for Tf32 (32 bytes).
+// four, multiply a 64 x K tile of A by a K x N tile of B, K = 16 for Half and Bfloat16, 8 for Tf32, 32 for Bytes of
+// integers (32 bytes).
 //
 // Warp w of the group holds rows 16 w .. 16 w + 15 of the result; in it, d[4 j + i] is value i of the 16 x 8
 // accumulator tile at column 8 j (the layout D of mma.cuh). B lies in shared memory, A too, or in registers: the
@@ -63,14 +64,19 @@ WPK_DEVICE void waitWgmma()
 
 // The same, and no use of `d` is moved in front of the wait: a compiler sees no other tie between the two, and
 // ptxas would make products wait for each other. For the last wait before d is used; d is not under way behind it.
-template <int N, int Count>
-WPK_DEVICE void waitWgmma(float (&d)[Count])
+template <int N, class Sum, int Count>
+WPK_DEVICE void waitWgmma(Sum (&d)[Count])
 {
     waitWgmma<N>();
 #if WPK_ON_GPU
     WPK_UNROLL
     for (int i = 0; i < Count; ++i)
-        asm volatile("" : "+f"(d[i])::"memory");
+    {
+        if constexpr (isSame<Sum, float>)
+            asm volatile("" : "+f"(d[i])::"memory");
+        else
+            asm volatile("" : "+r"(d[i])::"memory");
+    }
 #endif
 }
 
@@ -171,7 +177,17 @@ struct WgmmaTypes<Tf32>
     static constexpr const char types[] = "k8.f32.tf32.tf32";
 };
 
-// The operands that say how A and B lie; the instruction of Tf32 has none.
+template <class T>
+inline constexpr const char* kByteName = isSame<T, int8> ? "s8" : "u8";
+template <class A, class B>
+struct WgmmaTypes<Bytes<A, B>>
+{
+    static_assert(isInteger<A> && isInteger<B>, "8-bit floats are multiplied as Half");
+    static constexpr char a = kByteName<A>[0], b = kByteName<B>[0];
+    static constexpr const char types[] = {'k', '3', '2', '.', 's', '3', '2', '.', a, '8', '.', b, '8', '\0'};
+};
+
+// The operands that say how A and B lie; the instructions of Tf32 and Bytes have none.
 template <class T, Major A, Major B>
 struct WgmmaKind : WgmmaTypes<T>
 {
@@ -187,11 +203,11 @@ struct WgmmaKind<Tf32, Major::k, Major::k> : WgmmaTypes<Tf32>
 
 #else
 
-template <class T, Major A, Major B, int Count>
-WPK_DEVICE void wgmmaEmulated(float (&d)[Count], const uint32* registers, uint64 a, uint64 b, int accumulate)
+template <class T, Major A, Major B, class Sum, int Count>
+WPK_DEVICE void wgmmaEmulated(Sum (&d)[Count], const uint32* registers, uint64 a, uint64 b, int accumulate)
 {
-    emulated::WgmmaOperands operands{d, registers, a, b, 2 * Count, static_cast<uint32>(accumulate), A == Major::mn,
-        B == Major::mn, EmulatedMma<T>::type};
+    emulated::WgmmaOperands operands{reinterpret_cast<float*>(d), registers, a, b, 2 * Count,
+        static_cast<uint32>(accumulate), A == Major::mn, B == Major::mn, EmulatedMma<T>::type};
     wpk_emulator_collective(~0u, emulated::Collective::wgmma, &operands);
 }
 
@@ -201,17 +217,18 @@ template <class T, Major A, Major B, int Count>
 WPK_DEVICE constexpr void checkWgmma()
 {
     static_assert(Count % 4 == 0 && 4 <= Count && Count <= 128, "8 to 256 columns, in steps of 8");
-    static_assert(MmaDepth<T>::value == 16 || (A == Major::k && B == Major::k), "tf32 lies along K");
+    static_assert(MmaDepth<T>::value == 16 || (A == Major::k && B == Major::k), "tf32 and bytes lie along K");
 }
 
 } // namespace detail
 
-// d (+)= A * B for T = Half, Bfloat16 or Tf32; N = 2 * Count columns, 8 to 256 in steps of 8. Asynchronous: d is
-// valid after waitWgmma. With `accumulate` 0 the old d is ignored.
-template <class T, Major A = Major::k, Major B = Major::k, int Count>
-WPK_DEVICE void wgmma(float (&d)[Count], uint64 a, uint64 b, int accumulate)
+// d (+)= A * B for T = Half, Bfloat16, Tf32 or Bytes, whose sums are int32; N = 2 * Count columns, 8 to 256 in steps of
+// 8, of Bytes of 16 beyond 32. Asynchronous: d is valid after waitWgmma. With `accumulate` 0 the old d is ignored.
+template <class T, Major A = Major::k, Major B = Major::k, class Sum, int Count>
+WPK_DEVICE void wgmma(Sum (&d)[Count], uint64 a, uint64 b, int accumulate)
 {
     detail::checkWgmma<T, A, B, Count>();
+    static_assert(isSame<Sum, typename MmaStored<T>::Sum>, "the type in which the unit adds");
 #if WPK_ON_GPU
     detail::WgmmaInstruction<Count>::template run<detail::WgmmaKind<T, A, B>>(d, a, b, accumulate);
 #else

@@ -5,7 +5,6 @@ scores, what happens to the weights, and the product of weights and values with 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
 
 import onnx_graphsurgeon as gs
@@ -14,6 +13,7 @@ from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
 from wpk.extent import Extent
 from wpk.lowering.anchors.base import LoweredProblem, only_view
+from wpk.lowering.anchors.pieces import until
 from wpk.lowering.batch_axes import batched
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
 from wpk.lowering.context import Context
@@ -46,16 +46,16 @@ class AttentionBody:
         softmax, product = _anchors(body)
         scores, weights, p = softmax.inputs[0].name, softmax.outputs[0].name, product.inputs[0].name
         self.context = context
-        self.scores = read_body(_until(body, scores), inputs, context, shapes)
+        self.scores = read_body(until(body, scores), inputs, context, shapes)
         if self.scores.anchor is None or self.scores.steps:
             raise RefusedError("scores that are not those of a product, in its shape")
         shape, leading = self.scores.shape, self.scores.leading
         self.weights = View(_WEIGHTS, DType.FP32, leading, shape, contiguous_strides(shape))
         known = {**inputs, weights: self.weights}
-        between = read_body(_until(body, p, weights), known, context, shapes)
+        between = read_body(until(body, p, weights), known, context, shapes)
         self.empty_rows_are_zero = _is_guarded(between)
         known = {**inputs, p: self.weights}
-        self.result = read_body(_until(body, body.output, p), known, context, shapes)
+        self.result = read_body(until(body, body.output, p), known, context, shapes)
 
     def lower(self, y: View) -> LoweredProblem:
         """Return the problem.
@@ -118,21 +118,11 @@ def is_attention(body: OperatorBody) -> bool:
 def _anchors(body: OperatorBody) -> tuple[gs.Node, gs.Node]:
     """The softmax and the product that reads its weights."""
     softmax = next(node for node in body.nodes if node.op == "Softmax")
-    before = {node.name for node in _until(body, softmax.outputs[0].name).nodes}
+    before = {node.name for node in until(body, softmax.outputs[0].name).nodes}
     last = [node for node in body.nodes if node.op == "MatMul" and node.name not in before]
     if len(last) != 1:
         raise RefusedError("a softmax that is not between two products")
     return softmax, last[0]
-
-
-def _until(body: OperatorBody, output: str, given: str = "") -> OperatorBody:
-    """Return the part of a body that makes ``output`` from ``given``."""
-    wanted, nodes = {output}, list[gs.Node]()
-    for node in reversed(body.nodes):
-        if any(t.name in wanted - {given} for t in node.outputs):
-            nodes.insert(0, node)
-            wanted |= {t.name for t in node.inputs if t.name}
-    return replace(body, nodes=tuple(nodes), output=output)
 
 
 def _is_guarded(weights: Computation) -> bool:

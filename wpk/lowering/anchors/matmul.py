@@ -36,7 +36,7 @@ class MatmulRule(AnchorRule):
 
     def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
-        a, b = _operands(node, inputs)
+        a, b = operands_of(node, inputs)
         if a.shape[-1] != b.shape[-2]:
             raise RefusedError(f"product of shapes {a.shape} and {b.shape}")
         batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -48,8 +48,8 @@ class MatmulRule(AnchorRule):
         self, anchor: Anchor, result: Computation, y: View, context: Context
     ) -> LoweredProblem:
         """See `AnchorRule.lower`."""
-        a, b = _operands(anchor.node, anchor.inputs)
-        result = _gemm_terms(result, anchor)
+        a, b = operands_of(anchor.node, anchor.inputs)
+        result = gemm_terms(result, anchor)
         flat = _flattened(a, b, y, result.operands)
         if flat is None:
             views = (a, b, y, *result.operands)
@@ -99,7 +99,8 @@ def _epilogue(result: Computation, y: View, operands: Sequence[View]) -> Epilogu
     return Epilogue(stored(whole(result), y.dtype), tuple(_matrices(view) for view in operands))
 
 
-def _operands(node: gs.Node, inputs: Inputs) -> tuple[View, View]:
+def operands_of(node: gs.Node, inputs: Inputs) -> tuple[View, View]:
+    """Return both factors, as they are multiplied."""
     a, b = only_view(inputs[0], "the first operand"), only_view(inputs[1], "the second operand")
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise RefusedError("a product with a vector (only matrices are supported)")
@@ -109,7 +110,7 @@ def _operands(node: gs.Node, inputs: Inputs) -> tuple[View, View]:
     return a, b
 
 
-def _gemm_terms(result: Computation, anchor: Anchor) -> Computation:
+def gemm_terms(result: Computation, anchor: Anchor) -> Computation:
     """Gemm's alpha and C as part of the epilogue; `PlainForms` has taken beta out of floats."""
     if anchor.node.op != "Gemm":
         return result

@@ -55,7 +55,7 @@ class ReductionRule(AnchorRule):
         x = computation(inputs[0], "a reduction")
         if not x.dtype.is_float and not (node.op in _ORDERING and x.dtype in _NARROW):
             raise RefusedError(f"{node.op} of {x.dtype} tensors")
-        axes, keep = _axes(node, inputs, len(x.shape), context)
+        axes, keep = _axes_and_keep(node, inputs, len(x.shape), context)
         if (free := free_among(x.shape, axes)) is not None:
             raise RefusedError(f"a reduction over the free dimension {free!r}")
         full = [1 if i in axes else n for i, n in enumerate(x.shape)]
@@ -69,7 +69,7 @@ class ReductionRule(AnchorRule):
         """See `AnchorRule.lower`."""
         kind, before, after = _KINDS[anchor.node.op]
         x = computation(anchor.inputs[0], "a reduction")
-        axes, _ = _axes(anchor.node, anchor.inputs, len(x.shape), context)
+        axes = axes_of(anchor.node, anchor.inputs, len(x.shape), context)
         outer = [i for i in range(len(x.shape)) if i not in axes]
         inputs = [view.transposed([*outer, *axes]) for view in x.operands]
         rows = tuple(x.shape[i] for i in outer) or (1,)
@@ -100,7 +100,14 @@ class ReductionRule(AnchorRule):
         return LoweredProblem(problem, (*inputs, *operands))
 
 
-def _axes(node: gs.Node, inputs: Inputs, rank: int, context: Context) -> tuple[list[int], bool]:
+def axes_of(node: gs.Node, inputs: Inputs, rank: int, context: Context) -> list[int]:
+    """Return the axes that a node reduces, in order, none of them negative."""
+    return _axes_and_keep(node, inputs, rank, context)[0]
+
+
+def _axes_and_keep(
+    node: gs.Node, inputs: Inputs, rank: int, context: Context
+) -> tuple[list[int], bool]:
     if node.op.startswith("Global"):
         return list(range(2, rank)), True
     keep = bool(node.attrs.get("keepdims", 1))

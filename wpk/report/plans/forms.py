@@ -38,7 +38,7 @@ def form_rows(search: FormSearch | None) -> list[list[str]]:
 def _row(form: TriedForm) -> list[str]:
     times = (form.predicted, form.predicted_usual, form.measured, form.measured_usual)
     outcome = f"{form.outcome.value}: {form.reason}" if form.reason else form.outcome.value
-    what = f"{form.usual} ({form.site})"
+    what = f"{form.usual} ({', '.join(form.keys)})"
     return [what, str(form.places), *map(_microseconds, times), outcome]
 
 

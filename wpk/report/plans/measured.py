@@ -80,6 +80,7 @@ def measured_lines(facts: ReportFacts) -> list[str]:
     if facts.measurement is not None:
         lines.append("whole engine measured {}: {}.".format(*measured_engine(facts.measurement)))
         lines += undone_sentences(facts.measurement)
+        lines += phase_sentences(facts.measurement)
     lines += form_sentences(facts.forms)
     if facts.contest is not None:
         lines += contest_sentences(facts.contest)
@@ -101,6 +102,22 @@ def undone_sentences(measured: EngineMeasurement) -> list[str]:
         return []
     names = ", ".join(measured.undone)
     return [f"Substitutions undone because they did not pay in the engine, weakest first: {names}."]
+
+
+LONG_PHASE = 0.05
+"""The part of a run from which on a phase is named."""
+
+
+def phase_sentences(measured: EngineMeasurement) -> list[str]:
+    """Say how long making the plan took, and its phases, the longest first; nothing where that is not known."""
+    total = sum(measured.phases.values())
+    if not total:
+        return []
+    longest = sorted(measured.phases.items(), key=lambda phase: -phase[1])
+    named = [(name, seconds) for name, seconds in longest if seconds >= LONG_PHASE * total]
+    rest = total - sum(seconds for _, seconds in named)
+    words = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in named)
+    return [f"Made in {total:.1f} s: {words}, others {rest:.1f} s."]
 
 
 def variant_rows(measured: EngineMeasurement) -> list[list[str]]:

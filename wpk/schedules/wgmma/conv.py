@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.dims import product
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.launch import Im2col, TensorMapArgument
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import convolution_copies
@@ -56,6 +56,9 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
     def _members(self, problem: Convolution) -> Members:
         dilation = self._view(problem).dilation_members()
         return {**dilation, "x_is_matrix": _is_matrix(problem)}
+
+    def _multiplied(self, problem: Convolution) -> tuple[DType, DType]:
+        return problem.x.dtype, problem.precision.storage
 
     def _maps(
         self, problem: Convolution, schedule: WgmmaSchedule

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.dims import DimExpr
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.launch import TensorMapArgument
 from wpk.problems import Matmul
@@ -20,6 +20,7 @@ from wpk.schedules.wgmma.tensor_copies import (
     map_strides,
     why_no_warpgroups,
     why_not_copied,
+    why_not_stored,
 )
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets import Target
@@ -39,10 +40,10 @@ class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
         """See `ScheduleTemplate.why_not`."""
         if (reason := why_no_warpgroups(problem.precision, target)) is not None:
             return reason
-        if not problem.y.dtype.is_float:
-            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
-        if _across(problem) and problem.precision in (Precision.FP32, Precision.TF32):
-            return "b lies across the reduction; operands of tf32 products lie along it"
+        if (reason := why_not_stored(problem)) is not None:
+            return reason
+        if _across(problem) and problem.precision in _ALONG:
+            return f"b lies across the reduction; operands of {problem.precision.value} products lie along it"
         stored = problem.precision.storage
         operands = [("a", problem.a, (3, 2, 1, 0))]
         if not problem.b_constant:
@@ -79,11 +80,18 @@ class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
     def _members(self, problem: Matmul) -> Members:
         return {"b_across": _across(problem)}
 
+    def _multiplied(self, problem: Matmul) -> tuple[DType, DType]:
+        b = problem.precision.storage if problem.b_constant else problem.b.dtype
+        return problem.a.dtype, b
+
     def _maps(
         self, problem: Matmul, schedule: WgmmaSchedule
     ) -> tuple[TensorMapArgument, TensorMapArgument]:
         return _a_map(problem, schedule), _b_map(problem, schedule)
 
+
+_ALONG = (Precision.FP32, Precision.TF32, Precision.INT8)
+"""Whose operands wgmma takes along the reduction alone."""
 
 _ONE_MATRIX = (
     Limit(f"share != {COLUMNS}", "blocks one below the other may be of two matrices of the batch"),

@@ -7,13 +7,14 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.dtypes import DType
 from wpk.launch import TensorMapArgument
 from wpk.performance import Columns, Work
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_view import MatrixView, Product
-from wpk.schedules.multiplication import MULTIPLY_TYPES
+from wpk.schedules.multiplication import multiply_type
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.unit import Members, Type
+from wpk.schedules.unit import Members
 from wpk.schedules.wgmma import costs, tiles
 from wpk.schedules.wgmma.multicast import Multicast
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
@@ -30,6 +31,10 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
     @abc.abstractmethod
     def _members(self, problem: Product) -> Members:
         """Members of ``Problem`` that this header alone reads."""
+
+    @abc.abstractmethod
+    def _multiplied(self, problem: Product) -> tuple[DType, DType]:
+        """Types in memory of A and B."""
 
     @abc.abstractmethod
     def _maps(
@@ -70,7 +75,7 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
         grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
         return KernelPlan(
             members={
-                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                "Multiply": multiply_type(problem.precision, *self._multiplied(problem)),
                 **view.members(),
                 **self._members(problem),
             },

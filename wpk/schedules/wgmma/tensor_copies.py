@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from wpk.dtypes import DType, Precision
+from wpk.problems import Convolution, Matmul
 from wpk.targets import Target
 
 SWIZZLE = 128
@@ -21,8 +22,6 @@ def box_depth(precision: Precision) -> int:
 
 def why_no_warpgroups(precision: Precision, target: Target) -> str | None:
     """Say why warpgroups cannot multiply on the target; None if they can."""
-    if precision is Precision.INT8:
-        return "products of bytes: those of warpgroups are of floating point here"
     if precision.is_fp8:
         return f"products of {precision.value}: those of warpgroups add them in fewer bits than fp32 has"
     if precision is Precision.FP64:
@@ -30,6 +29,14 @@ def why_no_warpgroups(precision: Precision, target: Target) -> str | None:
     if target.capability != _CAPABILITY:
         return f"{target.name} has no products of warpgroups (wgmma; sm_90a has)"
     return None
+
+
+def why_not_stored(problem: Convolution | Matmul) -> str | None:
+    """Say why sums are not stored in the type of the output; None if they are."""
+    dtype = problem.y.dtype
+    if dtype.is_float or dtype.is_fp8 or dtype.is_byte:
+        return None
+    return f"the output is {dtype.value}; products are stored as floating point, or as 8 bits"
 
 
 def map_strides(strides: Iterable[int], element_bytes: int) -> tuple[int, ...]:
@@ -48,11 +55,11 @@ def why_not_copied(
     Args:
         name: Of the operand.
         dtype: Its type in memory.
-        stored: The type that is multiplied.
+        stored: The type that is multiplied; bytes are, with or without sign.
         alignment: Bytes that its address is a multiple of.
         strides: Elements between neighbours, along the reduction first, 0 where broadcast.
     """
-    if dtype is not stored:
+    if dtype is not stored and not (dtype.is_byte and stored.is_byte):
         return f"{name} is {dtype.value}; tensor copies bring {stored.value} as it lies"
     if strides[0] != 1:
         return f"{name} has a stride of {strides[0]} along the reduction; tensor copies need 1"

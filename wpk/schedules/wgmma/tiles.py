@@ -127,6 +127,7 @@ def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
         f"block_n <= {_MOST_FP32_COLUMNS}",
         f"sums of fp32 are kept twice, of {_MOST_FP32_COLUMNS} columns at most",
     )
+    apart = Limit("cluster == 0", "sums of bytes are added as int32, which clusters do not")
     return (
         *_SHAPES,
         Limit(
@@ -138,6 +139,7 @@ def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
             f"the pipeline has at most {_MOST_BOXES} boxes",
         ),
         *([narrow, NO_PINGPONG] if precision is Precision.FP32 else ()),
+        *([apart] if precision is Precision.INT8 else ()),
         *split_limits(reduction),
         Limit(
             f"stages == 2 or persistent != 0 or stages <= {steps}",

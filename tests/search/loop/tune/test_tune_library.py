@@ -82,7 +82,7 @@ def test_a_problem_that_the_budget_does_not_reach_is_compared_with_its_best_gues
     schedule = _known_schedule(bench, task)
     bench.runner.spoil = answer
     requests = len(bench.runner.requests)
-    _, late = bench.tune([first, task], budget=Budget(seconds=5.0))
+    _, late = bench.tune([first, task], budget=Budget(seconds=0.0))
     asked = [r for r in bench.runner.requests[requests:] if r.problem == task.problem]
     searched = [r.candidate.configuration for r in asked if r.stage is Stage.SEARCH]
     assert searched == [ENGINES[0], ENGINES[1]]
@@ -90,18 +90,16 @@ def test_a_problem_that_the_budget_does_not_reach_is_compared_with_its_best_gues
     assert {each.candidate.configuration for each in late.finalists} == {schedule, ENGINES[1]}
 
 
-def test_a_problem_whose_time_is_over_tries_as_few_as_are_compared(
-    bench: Any, task: Task, make_product: MakeProduct
+@pytest.mark.parametrize(("seconds", "tried"), [(10.0, 2), (1000.0, 4)])
+def test_a_first_turn_tries_as_few_as_are_compared_and_the_others_come_if_there_is_time(
+    bench: Any, task: Task, make_product: MakeProduct, seconds: float, tried: int
 ) -> None:
-    """The first problem leaves few seconds, of which the second has half, and the third the rest."""
     bench.effort = replace(bench.effort, library=4)
-    ahead = bench.task(make_product(1024, 512, 512))
-    ahead = replace(ahead, rivals=(RIVAL,), estimate=2e-1, bound=0.0)
-    behind = replace(bench.task(make_product(2048, 512, 512)), estimate=0.0)
-    late = replace(task, estimate=1e-3)
-    first, second, _ = bench.tune([ahead, late, behind], budget=Budget(seconds=43.0))
-    assert second.problem == late.problem
-    assert [len(first.library), len(second.library)] == [4, 2]
+    other = replace(bench.task(make_product(1024, 512, 512)), rivals=(RIVAL,))
+    found = bench.tune([task, other], budget=Budget(seconds=seconds))
+    assert [len(each.library) for each in found] == [tried, tried]
+    first = [request.candidate.maker.name for request in bench.runner.requests[:3]]
+    assert first == ["cuDNN", "cuDNN", "tiled"]
 
 
 def _known_schedule(bench: Any, task: Task) -> tuple[tuple[str, int], ...]:

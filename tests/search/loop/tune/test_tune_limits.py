@@ -10,7 +10,9 @@ from support.plans.spaces import whole_space
 from wpk.problems import Matmul
 from wpk.search.loop.budget import Budget
 from wpk.search.loop.result import Stop
-from wpk.search.loop.tune import in_order, shares
+from wpk.search.loop.tune import FIRST_SHARE, in_order, shares
+from wpk.search.loop.tune_problem import FEWEST
+from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
 from wpk.trial_bench.request import Request
@@ -129,11 +131,46 @@ def test_when_the_time_is_over_what_is_known_is_used(
         bench.tune([second])
     bench.runner.break_after = float("inf")
     slow = replace(first, estimate=2e-3)
-    found = bench.tune([slow, second], budget=Budget(seconds=10.0))
-    assert [each.compared for each in found] == [True, False]
-    assert len(found[1].tried) == 20
-    assert found[1].best is not None
-    assert found[1].best.cost == min(each.cost for each in found[1].tried)
+    tuned = {e.problem: e for e in bench.tune([slow, second], budget=Budget(seconds=FEWEST))}
+    assert tuned[slow.problem].compared
+    known = tuned[second.problem]
+    assert not known.compared
+    assert len(known.tried) == 20
+    assert known.best is not None
+    assert known.best.cost == min(each.cost for each in known.tried)
+
+
+def test_every_problem_is_tried_a_little_before_most_goes_where_most_is_to_be_won(
+    make_bench: MakeBench, make_product: MakeProduct
+) -> None:
+    bench = make_bench()
+    often, *others = (bench.task(make_product(m, 512, 512)) for m in (1024, 512, 256, 128))
+    tasks = [replace(often, count=50), *others]
+    found = {e.problem: len(e.tried) for e in bench.tune(tasks, budget=Budget(seconds=64.0))}
+    assert min(found.values()) >= 64 * FIRST_SHARE / len(tasks)
+    assert max(found.values()) == found[often.problem] > 2 * min(found.values())
+    first = [request.problem for request in bench.runner.requests]
+    turns = [first.index(task.problem) for task in tasks]
+    assert turns[0] == 0
+    assert sorted(turns) == [0, 4, 8, 12]
+    assert bench.clock.now - 100.0 <= 64.0 + 1
+
+
+def test_comparing_takes_what_is_left_of_a_problems_time_and_the_best_few_once_at_least(
+    make_bench: MakeBench, make_product: MakeProduct
+) -> None:
+    rounds = {}
+    for seconds in (6.0, 12.0, 1000.0):
+        bench = make_bench()
+        bench.effort = replace(bench.effort, rounds=3)
+        (tuned,) = bench.tune([bench.task(make_product(512, 512, 512))], budget=Budget(seconds))
+        finals = [each for each in bench.runner.requests if each.stage is Stage.FINAL]
+        assert tuned.compared
+        best = tuned.best
+        assert best is not None
+        rounds[seconds] = len(tuned.finalists), len(best.seconds) // 2
+        assert len(finals) >= rounds[seconds][0] * rounds[seconds][1]
+    assert rounds == {6.0: (FEWEST, 1), 12.0: (3, 1), 1000.0: (3, 3)}
 
 
 @pytest.mark.parametrize("budget", [Budget(seconds=5.0), Budget(trials=5)], ids=["time", "trials"])
@@ -167,7 +204,7 @@ def test_progress_tells_place_and_time_left(
 ) -> None:
     bench = make_bench()
     tasks = [bench.task(make_product(m, 512, 512)) for m in (512, 256)]
-    bench.tune(tasks, budget=Budget(seconds=1000.0))
+    bench.tune(tasks)
     assert [told[:2] for told in bench.told] == [
         *[(0, 2)] * 25,
         (1, 2),
@@ -187,4 +224,4 @@ def test_time_left_is_at_most_the_budget(make_bench: MakeBench, make_product: Ma
     effort = replace(bench.effort, trials=54)
     tasks = [bench.task(make_product(m, 512, 512)) for m in (512, 256)]
     bench.tune(tasks, effort=effort, budget=Budget(seconds=60.0))
-    assert bench.told[1][2] == 60.0 - 1
+    assert bench.told[0][2] == 60.0 - 1

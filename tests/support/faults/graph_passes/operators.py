@@ -149,8 +149,8 @@ FAULTS = (
         "a cast is made of the wrong integers",
         "views-before-casts",
         "fusion.views_before_casts",
-        'editor.add("Cast", [viewed], like=output, attrs=dict(cast.attrs))',
-        'editor.add("Not", [editor.add("Cast", [viewed], like=output, attrs=dict(cast.attrs))], like=output)',
+        "editor.add(first.op, inputs, like=output, attrs=dict(first.attrs))",
+        'editor.add("Not", [editor.add(first.op, inputs, like=output, attrs=dict(first.attrs))], like=output)',
         _MASKED,
     ),
     BrokenPass(

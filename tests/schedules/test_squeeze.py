@@ -1,0 +1,90 @@
+"""Squeeze and excitation: numbers in float64 at odd shapes, both layouts, all ways to share the work."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from support.problems.squeezes import error_of, squeeze
+
+from wpk.dtypes import Precision
+from wpk.extent import Extent
+from wpk.problems import Squeeze
+from wpk.schedules.squeeze import SqueezeSchedule, SqueezeTemplate
+from wpk.targets.registry import find_target
+
+TEMPLATE, H200 = SqueezeTemplate(), find_target("h200")
+FOUR = SqueezeSchedule(blocks=4, threads=64, staged=1, by_pixels=0, early=1)
+ONE = SqueezeSchedule(blocks=1, threads=32, staged=0, by_pixels=0)
+
+
+CASES = [
+    (squeeze(37, 21, 9, padded=True), replace(FOUR, by_pixels=1)),
+    (
+        squeeze(70, 10, 12, precision=Precision.FP32, activation="silu", n=2),
+        replace(FOUR, staged=0),
+    ),
+    (squeeze(13, 23, 6, channels_last=False, gate="hardsigmoid"), FOUR),
+    (squeeze(19, 1, 30, k=43, scales=False, n=2, padded=True), FOUR),
+]
+RARER = [
+    (squeeze(37, 21, 9, n=2), FOUR),
+    (squeeze(24, 9, 5, precision=Precision.TF32, activation="gelu", n=3), ONE),
+    (squeeze(40, 50, 17, precision=Precision.BF16), replace(FOUR, threads=32)),
+    (squeeze(13, 23, 6, channels_last=False, activation="hardswish"), replace(FOUR, by_pixels=1)),
+    (squeeze(33, 30, 20, k=11, scales=False, gate="none"), replace(FOUR, by_pixels=1)),
+    (squeeze(300, 6, 70, precision=Precision.FP32), replace(ONE, threads=128)),
+    (squeeze(130, 9, 40), replace(FOUR, blocks=16)),
+]
+
+
+@pytest.mark.parametrize(
+    ("problem", "schedule"),
+    [*CASES, *(pytest.param(*each, marks=pytest.mark.slow) for each in RARER)],
+)
+def test_agrees_with_float64(
+    problem: Squeeze, schedule: SqueezeSchedule, checking_execution: Any
+) -> None:
+    assert TEMPLATE.why_not(problem, H200) is None
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
+    assert error_of(checking_execution, problem, schedule) <= 1
+
+
+def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:
+    (source,) = TEMPLATE.instantiate(squeeze(37, 21, 9, padded=True), replace(FOUR, by_pixels=1))
+    assert_golden("schedules/squeeze.cu", source.text)
+
+
+def test_clusters_copies_and_early_launches_are_used_where_they_exist() -> None:
+    problem = squeeze(480, 196, 120)
+    blocks = {
+        name: set(TEMPLATE.space(problem, find_target(name))[1]["blocks"].tolist())
+        for name in ("h200", "rtx5090", "a100", "rtx2080")
+    }
+    assert blocks == {
+        "h200": {1, 2, 4, 8, 16},
+        "rtx5090": {1, 2, 4, 8},
+        "a100": {1},
+        "rtx2080": {1},
+    }
+    a100, rtx2080 = find_target("a100"), find_target("rtx2080")
+    alone = replace(ONE, threads=128)
+    assert TEMPLATE.why_illegal(problem, alone, rtx2080) is None
+    assert "no asynchronous copies" in str(
+        TEMPLATE.why_illegal(problem, replace(alone, staged=1), rtx2080)
+    )
+    assert "no clusters" in str(TEMPLATE.why_illegal(problem, replace(FOUR, early=0), a100))
+    pixels = replace(FOUR, by_pixels=1)
+    row = squeeze(480, 1, 120, scales=False)
+    assert "several pixels" in str(TEMPLATE.why_illegal(row, pixels, find_target("h200")))
+
+
+def test_takes_a_free_batch(fast_execution: Any) -> None:
+    problem = replace(squeeze(37, 21, 9, n=3), n=Extent(3, "N"))
+    assert error_of(fast_execution, problem, FOUR) <= 1
+
+
+def test_padding_along_pixels_is_refused() -> None:
+    problem = squeeze(13, 23, 6, channels_last=False)
+    padded = replace(problem, y=replace(problem.y, strides=(13 * 24, 24, 1), padding=1))
+    assert "along its pixels" in str(TEMPLATE.why_not(padded, find_target("h200")))

@@ -1,0 +1,85 @@
+"""What a quantised kernel issues for each element that it stores, as its unit computes it.
+
+Operations of floating point are an issue slot each. What one of the special function units does for 16 lanes in a cycle,
+where four schedulers issue 128, holds a warp's slot eight times as long: so do roundings and conversions that
+are not written otherwise. The counts are those of machine code for sm_90a (nvdisasm), addresses and loads left out.
+"""
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import (
+    OPERATIONS,
+    Acc,
+    Apply,
+    Divisor,
+    Expression,
+    In,
+    Operand,
+    Quantised,
+    Round,
+)
+from wpk.problems.lifted import is_quantised, lifted
+from wpk.problems.operand import Epilogue, Tensor
+from wpk.problems.problem import Problem
+
+_SPECIAL = 8.0
+"""A rounding or a conversion on the special function units."""
+
+_QUOTIENT = 11.0
+"""By an argument or a literal, correctly rounded (`wpk/kernels/quotient.cuh`)."""
+
+_BYTES_OF, _FLOAT8_OF = 6.0, 5.0
+"""To 8 bits by a known scale: limits, two of the quotient, the place of integers, a share of a packing."""
+
+_FROM_SUM, _FROM_BYTE, _FROM_FLOAT8 = 2.0, 2.0, 3.0
+"""A sum in int32, at half the rate; a byte out of a word, into a float; two conversions at half the rate."""
+
+_ROUNDED = {True: 20.0, False: 2.0}
+"""To floating point and back, of 8 bits and of 16."""
+
+
+def stored_slots(problem: Problem) -> float:
+    """Return the issue slots of an element's expression; 0 for what is not quantised, whose constants were fitted with it."""
+    if not is_quantised(problem):
+        return 0.0
+    without = lifted(problem).problem
+    slots = 0.0
+    for each in without.expressions():
+        follows = getattr(without, each.field, None)
+        tensors = (
+            follows.operands if isinstance(follows, Epilogue) else getattr(without, "inputs", ())
+        )
+        slots += _slots(each.expression, tensors, without)
+    return slots
+
+
+def _slots(expression: Expression, tensors: tuple[Tensor, ...], problem: Problem) -> float:
+    def of(inner: Expression) -> float:
+        return _slots(inner, tensors, problem)
+
+    match expression:
+        case Quantised(dtype, argument, _, is_moved, is_guarded):
+            own = _BYTES_OF if dtype.is_byte else _FLOAT8_OF
+            return of(argument) + own + is_moved + 2 * is_guarded
+        case Apply("Div", (dividend, Divisor())):
+            return of(dividend) + _QUOTIENT
+        case Apply("RoundEven" | "Floor" | "Ceil", (argument,)):
+            return of(argument) + _SPECIAL
+        case Apply(operation, arguments):
+            return OPERATIONS[operation].flops + sum(map(of, arguments))
+        case Round(dtype, argument):
+            is_float = dtype.is_float or dtype.is_fp8
+            return of(argument) + (_ROUNDED[dtype.is_fp8] if is_float else 2 * _SPECIAL)
+        case In(_, argument):
+            return of(argument)
+        case Acc():
+            return _FROM_SUM if problem.matrix_precision is Precision.INT8 else 0.0
+        case Operand(index):
+            return _read(tensors[index].dtype) if index < len(tensors) else 0.0
+        case _:
+            return 0.0
+
+
+def _read(dtype: DType) -> float:
+    if dtype.is_fp8:
+        return _FROM_FLOAT8
+    return _FROM_BYTE if dtype.is_byte else 0.0

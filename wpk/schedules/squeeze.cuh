@@ -1,0 +1,499 @@
+// Squeeze and excitation: the mean of each channel, two products of that one row, and what the gates scale.
+//
+// The `blocks` of a cluster share an image. Block b has slice b of the channels: it pools them, multiplies them by
+// its columns of `down` (all rows: a part of each hidden sum), adds the parts of all blocks through distributed shared
+// memory, and multiplies the hidden row, which every block then has, by its rows of `up`: the gates of slice b. These
+// scale the channels of slice b, so that blocks meet once. Where the schedule pools by pixels, block b reads all
+// channels of part b of the pixels, which is what few channels and many pixels want; blocks then meet twice more.
+//
+// Weights are constants: where the schedule stages them, they are on their way to shared memory before the kernel in
+// front has ended. Operands of the rows are loaded before they are needed, since each meeting is a latency already.
+//
+// Channels are handled in runs of 8; rows of the weights have whole runs, with zeros behind the row.
+//
+// Problem: X over (leading, pixel, channel), or (leading, channel, pixel) where pixelsFastest; Y and Scaled over
+// (leading, place, k), or (leading, k, place) where placesFastest; Down and Up over (row, column); Hidden and Gates:
+// operands over (leading, row); MeansOf, HiddenOf, GatesOf, ScaledOf: expressions; c, pixels, hidden, k, places;
+// rowPadding: zeros that follow y's channels.
+#pragma once
+
+#include <wpk/kernels/async_copy.cuh>
+#include <wpk/kernels/cluster.cuh>
+#include <wpk/kernels/early_launch.cuh>
+#include <wpk/kernels/index.cuh>
+#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/warp.cuh>
+
+namespace wpk
+{
+
+namespace detail
+{
+
+// The largest power of two up to `most`, and the smallest from `least` on.
+WPK_DEVICE constexpr int powerUpTo(int most)
+{
+    int power = 1;
+    while (power * 2 <= most)
+        power *= 2;
+    return power;
+}
+WPK_DEVICE constexpr int powerFrom(int least)
+{
+    return powerUpTo(least) < least ? 2 * powerUpTo(least) : powerUpTo(least);
+}
+
+// Sizes, and where things lie in shared memory; the schedule's shared_bytes are those of all together.
+template <class Problem, class Schedule>
+struct SqueezeShape
+{
+    using Weight = typename Problem::Down::Type;
+    static constexpr int run = 8, threads = Schedule::threads, blocks = Schedule::blocks;
+    static constexpr bool isStaged = Schedule::staged != 0, byPixels = Schedule::by_pixels != 0;
+    static constexpr bool scales = Problem::places > 1;
+    static constexpr int weightRuns = ceilDivide(Problem::c, run), hiddenRuns = ceilDivide(Problem::hidden, run);
+    static constexpr int gateRuns = ceilDivide(Problem::k + Problem::rowPadding, run);
+    static constexpr int channelRuns = scales ? maxOf(weightRuns, gateRuns) : weightRuns;
+    static constexpr int slice = ceilDivide(channelRuns, blocks); // runs that a block multiplies
+    static constexpr int gateSlice = ceilDivide(scales ? channelRuns : gateRuns, blocks); // runs of gates that it has
+    static constexpr int pooled = byPixels ? channelRuns : slice;                         // runs that it pools
+    static constexpr int pixels = byPixels ? ceilDivide(Problem::pixels, blocks) : Problem::pixels;
+    static constexpr int columns = minOf(pooled, threads), lanes = threads / columns;
+    static constexpr bool sharesGates = byPixels && scales;
+    static constexpr int stored = sharesGates ? channelRuns : gateSlice; // runs of channels that it writes
+
+    static constexpr int sumsAt = Problem::pixelsFastest ? 0 : lanes * pooled * run;
+    static constexpr int rowAt = sumsAt + pooled * run;
+    static constexpr int partAt = rowAt + slice * run;
+    static constexpr int hiddenAt = partAt + hiddenRuns * run;
+    static constexpr int gatesAt = hiddenAt + hiddenRuns * run;
+    static constexpr int allGatesAt = gatesAt + gateSlice * run;
+    static constexpr int floats = allGatesAt + (sharesGates ? gateSlice * blocks * run : 0);
+    static constexpr int downStride = isStaged ? (slice + 1) * run : weightRuns * run;
+    static constexpr int upStride = (hiddenRuns + isStaged) * run;
+    static constexpr int upAt = Problem::hidden * downStride; // elements
+    static constexpr int stagedElements = isStaged ? upAt + gateSlice * run * upStride : 0;
+    static_assert(Schedule::shared_bytes == floats * 4 + stagedElements * static_cast<int>(sizeof(Weight)),
+        "Python and C++ count the same shared memory");
+};
+
+// Starts copies of `Rows` rows of `Runs` runs; what lies beyond `rows` and `runs` becomes zero.
+template <int Threads, int Rows, int Runs, int Run, int Stride, class Weight>
+WPK_DEVICE void stageRows(Weight* target, const Weight* source, int sourceStride, int rows, int runs)
+{
+    constexpr int chunk = 16 / static_cast<int>(sizeof(Weight)), chunks = Runs * Run / chunk;
+    for (int i = static_cast<int>(threadIdx.x); i < Rows * chunks; i += Threads)
+    {
+        const int row = i / chunks, column = i % chunks * chunk;
+        const bool isThere = row < rows && column < runs * Run;
+        const Weight* const from = isThere ? source + row * sourceStride + column : source;
+        copyAsync<16>(sharedAddress(target + row * Stride + column), from, isThere ? 16 : 0);
+    }
+}
+
+// f(row, sum over columns of weights[row, column] * vector[column]) for each of `Rows` rows, `runs` runs of each.
+// As many lanes share a row as leave something to do for every thread.
+template <int Threads, int Rows, int Runs, class Weight, class Function>
+WPK_DEVICE void multiplyRows(const Weight* weights, int stride, const float* vector, int rows, int runs, Function f)
+{
+    constexpr int chunk = 16 / static_cast<int>(sizeof(Weight)), chunks = 8 / chunk;
+    constexpr int useful = minOf(kWarpSize, powerFrom(Runs));
+    constexpr int G = minOf(useful, maxOf(4, powerUpTo(maxOf(1, Threads / Rows)))), atOnce = Threads / G;
+    const int sub = static_cast<int>(threadIdx.x) % G, group = static_cast<int>(threadIdx.x) / G;
+    for (int first = 0; first < Rows; first += atOnce)
+    {
+        const int row = first + group;
+        float sum = 0.0f;
+        for (int r = sub; row < rows && r < runs; r += G)
+        {
+            WPK_UNROLL
+            for (int part = 0; part < chunks; ++part)
+            {
+                const int column = r * 8 + part * chunk;
+                const auto factors = load<Weight, chunk>(weights + row * stride + column);
+                WPK_UNROLL
+                for (int i = 0; i < chunk; i += 4)
+                {
+                    const auto others = load<float, 4>(vector + column + i);
+                    WPK_UNROLL
+                    for (int j = 0; j < 4; ++j)
+                        sum += toFloat(factors[i + j]) * others[j];
+                }
+            }
+        }
+        WPK_UNROLL
+        for (int distance = G / 2; distance > 0; distance /= 2)
+            sum += shuffleXor(sum, distance);
+        if (sub == 0 && row < rows)
+            f(row, sum);
+    }
+}
+
+// What a block does, one function for each part of the way.
+template <class Problem, class Schedule>
+struct SqueezeBlock
+{
+    using Shape = SqueezeShape<Problem, Schedule>;
+    using Weight = typename Shape::Weight;
+    using X = typename Problem::X;
+    using Y = typename Problem::Y;
+    static constexpr int run = Shape::run, threads = Shape::threads, blocks = Shape::blocks;
+    static constexpr int hiddenCount = Problem::Hidden::count, gateCount = Problem::Gates::count;
+    static constexpr int hiddenTurns = ceilDivide(Shape::hiddenRuns * run, threads);
+    static constexpr int gateTurns = ceilDivide(Shape::gateSlice * run, threads);
+
+    const void* const* inputs; // x, down, up, operands
+    float* shared;
+    int image, rank, thread;
+    OperandRows<typename Problem::Hidden, 1> ofHidden[hiddenTurns];
+    OperandRows<typename Problem::Gates, 1> ofGates[gateTurns];
+
+    WPK_DEVICE Weight* staged() const
+    {
+        return reinterpret_cast<Weight*>(shared + Shape::floats);
+    }
+    WPK_DEVICE int runsOfDown() const // of this block's columns
+    {
+        return maxOf(0, minOf(Shape::slice, Shape::weightRuns - rank * Shape::slice));
+    }
+    WPK_DEVICE int rowsOfUp() const
+    {
+        return maxOf(0, minOf(Shape::gateSlice * run, Problem::k - rank * Shape::gateSlice * run));
+    }
+    // Where this block's part of a weight begins; the weight itself where it has none.
+    WPK_DEVICE const Weight* ownDown() const
+    {
+        const auto* const down = static_cast<const Weight*>(inputs[1]);
+        return runsOfDown() > 0 ? down + rank * Shape::slice * run : down;
+    }
+    WPK_DEVICE const Weight* ownUp() const
+    {
+        const auto* const up = static_cast<const Weight*>(inputs[2]);
+        return rowsOfUp() > 0 ? up + rank * Shape::gateSlice * run * Shape::hiddenRuns * run : up;
+    }
+
+    WPK_DEVICE void stageWeights() const
+    {
+        stageRows<threads, Problem::hidden, Shape::slice, run, Shape::downStride>(
+            staged(), ownDown(), Shape::weightRuns * run, Problem::hidden, runsOfDown());
+        stageRows<threads, Shape::gateSlice * run, Shape::hiddenRuns, run, Shape::upStride>(
+            staged() + Shape::upAt, ownUp(), Shape::hiddenRuns * run, rowsOfUp(), Shape::hiddenRuns);
+        commitCopies();
+    }
+
+    WPK_DEVICE void loadOperands()
+    {
+        WPK_UNROLL
+        for (int turn = 0; turn < hiddenTurns; ++turn)
+        {
+            if (thread + turn * threads < Problem::hidden)
+                ofHidden[turn].load(inputs + 3, 1, image, thread + turn * threads);
+        }
+        WPK_UNROLL
+        for (int turn = 0; turn < gateTurns; ++turn)
+        {
+            const int gate = thread + turn * threads;
+            if (gate < rowsOfUp())
+                ofGates[turn].load(inputs + 3 + hiddenCount, 1, image, rank * Shape::gateSlice * run + gate);
+        }
+    }
+
+    WPK_DEVICE int firstPixel() const
+    {
+        return Shape::byPixels ? rank * Shape::pixels : 0;
+    }
+    WPK_DEVICE int endPixel() const
+    {
+        return minOf(Problem::pixels, firstPixel() + Shape::pixels);
+    }
+    WPK_DEVICE int firstChannel() const // of those that it pools
+    {
+        return Shape::byPixels ? 0 : rank * Shape::slice * run;
+    }
+
+    // The sums of this block's channels over its pixels, to shared memory.
+    WPK_DEVICE void pool() const
+    {
+        if constexpr (Problem::pixelsFastest)
+            poolAlongPixels();
+        else
+            poolAlongChannels();
+    }
+
+    // A warp sums a channel.
+    WPK_DEVICE void poolAlongPixels() const
+    {
+        for (int own = warpIndex(); own < Shape::pooled * run; own += threads / kWarpSize)
+        {
+            const int channel = firstChannel() + own;
+            float sum = 0.0f;
+            for (int p = firstPixel() + laneIndex() * run; channel < Problem::c && p < endPixel(); p += kWarpSize * run)
+            {
+                float row[run];
+                loadRowAs<X, run>(inputs[0], X::offset(image, channel, p), minOf(run, endPixel() - p), row);
+                WPK_UNROLL
+                for (int i = 0; i < run; ++i)
+                    sum += row[i];
+            }
+            sum = warpSum(sum);
+            if (laneIndex() == 0)
+                shared[Shape::sumsAt + own] = sum;
+        }
+    }
+
+    // Neighbouring threads have neighbouring runs of channels, and lanes of threads every few pixels.
+    WPK_DEVICE void poolAlongChannels() const
+    {
+        constexpr int columns = Shape::columns, lanes = Shape::lanes, pooled = Shape::pooled;
+        constexpr int atOnce = minOf(8, ceilDivide(Shape::pixels, lanes));
+        const int lane = thread / columns;
+        for (int column = thread % columns; lane < lanes && column < pooled; column += columns)
+        {
+            const int channel = firstChannel() + column * run, valid = minOf(run, Problem::c - channel);
+            float sums[run] = {};
+            for (int p = firstPixel() + lane; valid > 0 && p < endPixel(); p += atOnce * lanes) // @first_pixel
+            {
+                typename X::Type rows[atOnce][run];
+                WPK_UNROLL
+                for (int j = 0; j < atOnce; ++j) // all under way at once; behind the end the last one again
+                {
+                    const int pixel = minOf(p + j * lanes, endPixel() - 1);
+                    loadRow<X, run>(inputs[0], X::offset(image, pixel, channel), valid, rows[j]);
+                }
+                WPK_UNROLL
+                for (int j = 0; j < atOnce; ++j)
+                {
+                    WPK_UNROLL
+                    for (int i = 0; i < run; ++i)
+                        sums[i] += p + j * lanes < endPixel() ? toFloat(rows[j][i]) : 0.0f; // @pooled
+                }
+            }
+            float* const target = shared + (lane * pooled + column) * run;
+            store<float, 4>(target, {sums[0], sums[1], sums[2], sums[3]});
+            store<float, 4>(target + 4, {sums[4], sums[5], sums[6], sums[7]});
+        }
+        __syncthreads(); // @lanes_pooled
+        constexpr int channels = pooled * run;
+        constexpr int G = minOf(minOf(kWarpSize, powerFrom(lanes)), powerUpTo(maxOf(1, threads / channels)));
+        for (int first = 0; first < channels; first += threads / G)
+        {
+            const int own = first + thread / G;
+            float sum = 0.0f;
+            for (int from = thread % G; own < channels && from < lanes; from += G)
+                sum += shared[from * channels + own];
+            WPK_UNROLL
+            for (int distance = G / 2; distance > 0; distance /= 2)
+                sum += shuffleXor(sum, distance);
+            if (thread % G == 0 && own < channels)
+                shared[Shape::sumsAt + own] = sum;
+        }
+    }
+
+    // What all blocks have at a place of shared memory, added in their order.
+    WPK_DEVICE float sumOfBlocks(const float* place) const
+    {
+        float values[blocks];
+        WPK_UNROLL
+        for (int block = 0; block < blocks; ++block)
+            values[block] = loadCluster<float, 1>(clusterAddress(sharedAddress(place), block))[0];
+        float sum = values[0];
+        WPK_UNROLL
+        for (int block = 1; block < blocks; ++block)
+            sum += values[block];
+        return sum;
+    }
+
+    // The means of this block's slice.
+    WPK_DEVICE void finishMeans() const
+    {
+        if constexpr (Shape::byPixels)
+            syncCluster(); // @pixels_pooled
+        else
+            __syncthreads(); // @pooled_by_all
+        for (int own = thread; own < Shape::slice * run; own += threads)
+        {
+            const int channel = rank * Shape::slice * run + own;
+            float mean = 0.0f;
+            if (channel < Problem::c)
+            {
+                const float* const place = shared + Shape::sumsAt + (Shape::byPixels ? channel : own);
+                const float sum = Shape::byPixels ? sumOfBlocks(place) : *place;
+                const float none[1] = {};
+                mean = Problem::MeansOf::evaluate(sum / Problem::pixels, none);
+            }
+            shared[Shape::rowAt + own] = mean;
+        }
+    }
+
+    // This block's part of the hidden sums, then the whole hidden row.
+    WPK_DEVICE void multiplyDown() const
+    {
+        if constexpr (Shape::isStaged)
+            waitCopies<0>(); // @weights_there
+        __syncthreads();     // @means_there
+        const Weight* const down = Shape::isStaged ? staged() : ownDown();
+        float* const part = shared + Shape::partAt;
+        multiplyRows<threads, Problem::hidden, Shape::slice>(down, Shape::downStride, shared + Shape::rowAt,
+            Problem::hidden, runsOfDown(), [=](int row, float sum) { part[row] = sum; });
+        if constexpr (blocks > 1)
+            syncCluster(); // @parts_there
+        else
+            __syncthreads(); // @part_there
+        WPK_UNROLL
+        for (int turn = 0; turn < hiddenTurns; ++turn)
+        {
+            const int row = thread + turn * threads;
+            float value = 0.0f;
+            if (row < Problem::hidden)
+            {
+                const float sum = blocks > 1 ? sumOfBlocks(part + row) : part[row];
+                value = Problem::HiddenOf::evaluate(sum, ofHidden[turn].values[0]);
+            }
+            if (row < Shape::hiddenRuns * run)
+                shared[Shape::hiddenAt + row] = value;
+        }
+        if constexpr (blocks > 1)
+            arriveCluster(); // nobody ends, or writes its part again, while others read
+        __syncthreads();     // @hidden_there
+    }
+
+    // The gates of this block's slice; zeros behind the last channel.
+    WPK_DEVICE void multiplyUp() const
+    {
+        const Weight* const up = Shape::isStaged ? staged() + Shape::upAt : ownUp();
+        float* const gates = shared + Shape::gatesAt;
+        multiplyRows<threads, Shape::gateSlice * run, Shape::hiddenRuns>(up, Shape::upStride, shared + Shape::hiddenAt,
+            rowsOfUp(), Shape::hiddenRuns, [=](int row, float sum) { gates[row] = sum; });
+        __syncthreads(); // @products_there
+        WPK_UNROLL
+        for (int turn = 0; turn < gateTurns; ++turn)
+        {
+            const int gate = thread + turn * threads;
+            if (gate < Shape::gateSlice * run)
+            {
+                const bool isThere = gate < rowsOfUp();
+                gates[gate] = isThere ? Problem::GatesOf::evaluate(gates[gate], ofGates[turn].values[0]) : 0.0f;
+            }
+        }
+        if constexpr (blocks > 1)
+            waitCluster();
+        if constexpr (Shape::sharesGates)
+        {
+            syncCluster(); // @gates_of_all
+            constexpr int own = Shape::gateSlice * run;
+            for (int gate = thread; gate < own * blocks; gate += threads)
+            {
+                const SharedAddress place = sharedAddress(gates + gate % own);
+                shared[Shape::allGatesAt + gate] =
+                    loadCluster<float, 1>(clusterAddress(place, gate / own))[0]; // @own_gates
+            }
+            arriveCluster();
+        }
+        __syncthreads(); // @gates_there
+    }
+
+    // Writes what the gates make of this block's part of the images, or the gates themselves.
+    WPK_DEVICE void scale(void* y) const
+    {
+        const float* const gates = shared + (Shape::sharesGates ? Shape::allGatesAt : Shape::gatesAt);
+        const int begin = Shape::sharesGates ? 0 : rank * Shape::gateSlice * run;
+        const int first = Shape::scales ? firstPixel() : 0, end = Shape::scales ? endPixel() : 1;
+        if constexpr (Problem::placesFastest)
+            scaleAlongPlaces(y, gates, begin, first, end);
+        else
+            scaleAlongChannels(y, gates, begin, first, end);
+        if constexpr (Shape::sharesGates)
+            waitCluster();
+    }
+
+private:
+    static constexpr int scaledAt = 3 + hiddenCount + gateCount;
+    using Operands = OperandRows<typename Problem::Scaled, run>;
+
+    WPK_DEVICE void scaleAlongPlaces(void* y, const float* gates, int begin, int first, int end) const
+    {
+        for (int own = warpIndex(); own < Shape::stored * run; own += threads / kWarpSize)
+        {
+            const int channel = begin + own;
+            for (int p = first + laneIndex() * run; channel < Problem::k && p < end; p += kWarpSize * run)
+            {
+                const int valid = minOf(run, end - p);
+                Operands operands;
+                operands.load(inputs + scaledAt, valid, image, channel, p);
+                float row[run];
+                WPK_UNROLL
+                for (int i = 0; i < run; ++i)
+                    row[i] = Problem::ScaledOf::evaluate(gates[own], operands.values[i]);
+                storeRowOf<Y, run>(y, Y::offset(image, channel, p), valid, valid, row);
+            }
+        }
+    }
+
+    WPK_DEVICE void scaleAlongChannels(void* y, const float* gates, int begin, int first, int end) const
+    {
+        constexpr int columns = minOf(Shape::stored, threads), lanes = threads / columns;
+        constexpr int places = Shape::scales ? Shape::pixels : 1;
+        constexpr int perRow = run * maxOf(1, Operands::count);
+        constexpr int atOnce = maxOf(1, minOf(minOf(4, ceilDivide(places, lanes)), 64 / perRow));
+        const int lane = thread / columns;
+        for (int column = thread % columns; lane < lanes && column < Shape::stored; column += columns)
+        {
+            const int channel = begin + column * run;
+            const int valid = minOf(run, Problem::k - channel), room = valid + Problem::rowPadding;
+            if (room <= 0)
+                continue;
+            for (int p = first + lane; p < end; p += atOnce * lanes)
+            {
+                Operands operands[atOnce];
+                WPK_UNROLL
+                for (int j = 0; j < atOnce; ++j)
+                {
+                    if (valid > 0)
+                        operands[j].load(inputs + scaledAt, valid, image, minOf(p + j * lanes, end - 1), channel);
+                }
+                WPK_UNROLL
+                for (int j = 0; j < atOnce; ++j)
+                {
+                    const int place = p + j * lanes;
+                    if (place >= end)
+                        continue;
+                    float row[run];
+                    WPK_UNROLL
+                    for (int i = 0; i < run; ++i)
+                        row[i] = i < valid ? Problem::ScaledOf::evaluate(gates[column * run + i], operands[j].values[i])
+                                           : 0.0f;
+                    storeRowOf<Y, run>(y, Y::offset(image, place, channel), valid, minOf(run, room), row);
+                }
+            }
+        }
+    }
+};
+
+} // namespace detail
+
+template <class Problem, class Schedule>
+WPK_DEVICE void squeeze(
+    Inputs<3 + Problem::Hidden::count + Problem::Gates::count + Problem::Scaled::count> inputs, int n, void* y)
+{
+    using Block = detail::SqueezeBlock<Problem, Schedule>;
+    WPK_SHARED(float, shared);
+    (void)n; // the grid has as many clusters
+    Block block;
+    block.inputs = inputs.at;
+    block.shared = shared;
+    block.thread = static_cast<int>(threadIdx.x);
+    block.rank = Schedule::blocks > 1 ? clusterRank() : 0;
+    block.image = static_cast<int>(blockIdx.x) / Schedule::blocks;
+    releaseIfEarly<Schedule>();
+    if constexpr (Block::Shape::isStaged)
+        block.stageWeights();
+    waitIfEarly<Schedule>();
+    block.loadOperands();
+    block.pool();
+    block.finishMeans();
+    block.multiplyDown();
+    block.multiplyUp();
+    block.scale(y);
+}
+
+} // namespace wpk

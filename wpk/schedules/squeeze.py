@@ -1,0 +1,224 @@
+"""Squeeze and excitation: blocks of a cluster share an image (squeeze.cuh)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from wpk.dims import product
+from wpk.expression import cpp_type, flops
+from wpk.performance import Columns, Floats, Work
+from wpk.problems import RUN, Squeeze
+from wpk.schedules.limit import Limit
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
+from wpk.schedules.streaming import Stream
+from wpk.schedules.strided import SECTOR_BYTES, cpp_tensor, cpp_tensors, why_unaddressable
+from wpk.schedules.template import Schedule
+from wpk.schedules.unit import Type
+from wpk.targets import Target
+
+_WORD = 4
+_CLUSTERS_SINCE, _COPIES_SINCE = (9, 0), (8, 0)
+_LARGE_CLUSTERS = (9, 10)
+"""Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
+
+_POOLED_AT_ONCE, _SCALED_AT_ONCE = 8, 4
+"""Loads that a thread has under way; squeeze.cuh has the same."""
+
+_AGAIN_SHARE = 0.5
+"""Of the time of L2 that L1 takes, which reads twice as many bytes in a cycle, where it still holds what was pooled. An
+assumption, not measured yet."""
+
+_HIDDEN_SHARE = 0.5
+"""Of the time of staged weights that the kernel in front hides. An assumption, not measured yet."""
+
+
+@dataclass(frozen=True)
+class SqueezeSchedule(Schedule):
+    """Parameters of squeeze.cuh.
+
+    Attributes:
+        blocks: Of a cluster, which share an image.
+        threads: Threads of a block.
+        staged: 1 if weights go to shared memory before the kernel in front has ended, else 0.
+        by_pixels: 1 if blocks share the pixels as they pool, 0 if they share the channels.
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
+    """
+
+    blocks: int
+    threads: int
+    staged: int
+    by_pixels: int
+    early: int = 0
+
+
+class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
+    """A mean, two products of its row and what they scale, in one kernel."""
+
+    name: ClassVar[str] = "squeeze"
+    version: ClassVar[int] = 1
+    problem_type = Squeeze
+    schedule_type = SqueezeSchedule
+
+    def why_not(self, problem: Squeeze, target: Target) -> str | None:
+        """Refuses 64-bit offsets, and padding that is no part of the last run of channels."""
+        del target
+        images, gates = (1, problem.c, problem.pixels), (1, problem.k, problem.places)
+        reason = why_unaddressable([problem.x], images)
+        reason = reason or why_unaddressable([problem.y, *problem.scaled.operands], gates)
+        if reason is None and problem.y.padding and not problem.y.pads(1):
+            return f"the output is padded by {problem.y.padding} along its pixels"
+        return reason
+
+    def _axes(self, problem: Squeeze, target: Target) -> dict[str, tuple[int, ...]]:
+        """Blocks of an image, threads, and how weights and pixels come."""
+        clusters = (8, 4, 2) if target.capability >= _CLUSTERS_SINCE else ()
+        large = (16,) if target.capability[0] in _LARGE_CLUSTERS else ()
+        return {
+            "blocks": (*clusters, *large, 1),
+            "threads": (128, 256, 512, 1024),
+            "staged": (1, 0) if target.capability >= _COPIES_SINCE else (0,),
+            "by_pixels": (0, 1) if clusters and problem.pixels > 1 else (0,),
+        }
+
+    def _limits(self, problem: Squeeze) -> Sequence[Limit]:
+        """What squeeze.cuh can compute."""
+        return (
+            Limit("blocks in (1, 2, 4, 8, 16)", "an image has 1, 2, 4, 8 or 16 blocks"),
+            Limit("threads % 32 == 0 and threads <= 1024", "a block has whole warps, 32 at most"),
+            Limit("staged in (0, 1)", "staged is 0 or 1"),
+            Limit(
+                f"by_pixels == 0 or (by_pixels == 1 and blocks > 1 and {problem.pixels} > 1)",
+                "several blocks share several pixels",
+            ),
+        )
+
+    def _target_limits(self, problem: Squeeze, target: Target) -> Sequence[Limit]:
+        """Shared memory, clusters and asynchronous copies."""
+        room = target.max_shared_block
+        limits = list[Limit]()
+        if target.capability < _CLUSTERS_SINCE:
+            limits.append(Limit("blocks == 1", f"{target.name} has no clusters"))
+        elif target.capability[0] not in _LARGE_CLUSTERS:
+            limits.append(Limit("blocks <= 8", f"clusters of {target.name} have 8 blocks at most"))
+        if target.capability < _COPIES_SINCE:
+            limits.append(Limit("staged == 0", f"{target.name} has no asynchronous copies"))
+        words = f"a block of the target has at most {room} bytes of shared memory"
+        return (*limits, Limit(f"shared_bytes <= {room}", words))
+
+    def work(self, problem: Squeeze, columns: Columns, target: Target) -> Work:
+        """Pooling and scaling step by step, both products a step each, and the meetings of blocks."""
+        blocks, threads = (columns[name].astype(np.float64) for name in ("blocks", "threads"))
+        by_pixels, shape = columns["by_pixels"] == 1, _Shape(problem, columns)
+        size, weight = problem.x.dtype.bytes, problem.down.dtype.bytes
+        images = problem.n.value
+        # The busiest block's share: slices are whole runs, so that some blocks may have less, or nothing.
+        pooled = shape.pooled * RUN * np.where(by_pixels, shape.pixels, problem.pixels)
+        run_bytes = shape.pooled * RUN * size
+        moved = pooled * size * np.maximum(1.0, SECTOR_BYTES / run_bytes)
+        if _pixels_fastest(problem):
+            moved = pooled * size
+        written = shape.stored * RUN * (shape.pixels if problem.places > 1 else 1.0)
+        read = [each for each in problem.scaled.operands if all(each.strides[1:])]
+        shared = _shared_bytes(problem, columns)
+        # What was pooled may still lie in what shared memory leaves of L1.
+        is_held = shared + pooled * size <= target.max_shared_block
+        again = sum(each == problem.x for each in read) * size
+        others = sum(each.dtype.bytes for each in read if each != problem.x)
+        scaled = others + again * np.where(is_held, _AGAIN_SHARE, 1.0)
+        multiplied = problem.hidden_size * (shape.slice + shape.gate_slice) * RUN
+        hidden = np.where((columns["staged"] == 1) & (columns["early"] == 1), _HIDDEN_SHARE, 0.0)
+        pool_steps = np.ceil(pooled / RUN / threads)
+        scale_steps = np.ceil(written / RUN / threads) if problem.places > 1 else 1.0
+        steps = np.ceil(pool_steps / _POOLED_AT_ONCE) + np.ceil(scale_steps / _SCALED_AT_ONCE) + 2.0
+        operations = pooled + 2.0 * multiplied + written * (1 + flops(problem.scaled.expression))
+        exchanged = problem.hidden_size * blocks * _WORD
+        exchanged = exchanged + by_pixels * shape.slice * RUN * blocks * _WORD
+        work = Stream(
+            element_bytes=size,
+            flops=operations * blocks * images,
+            loads=(moved + written * scaled + multiplied * weight * (1.0 - hidden))
+            * blocks
+            * images,
+            stores=float(images * problem.k * problem.places * problem.y.dtype.bytes),
+            blocks=blocks * images,
+            threads=threads,
+            registers=np.full(blocks.shape, 64.0),
+            steps=steps,
+            shared_bytes=shared,
+            thread_loads=multiplied / threads / 2.0,
+            early=columns["early"] == 1,
+        ).work(target)
+        return replace(
+            work, combined_bytes=np.where(blocks > 1, exchanged, 0.0), in_cluster=blocks > 1
+        )
+
+    def kernel(self, problem: Squeeze, schedule: SqueezeSchedule) -> KernelPlan:
+        """Clusters along x, one for each image."""
+        pixels, places = _pixels_fastest(problem), _places_fastest(problem)
+        y_order = (0, 1, 2) if places else (0, 2, 1)
+        return KernelPlan(
+            members={
+                "X": Type(cpp_tensor(problem.x, (0, 1, 2) if pixels else (0, 2, 1))),
+                "Y": Type(cpp_tensor(problem.y, y_order)),
+                "Down": Type(cpp_tensor(problem.down, (0, 1))),
+                "Hidden": Type(cpp_tensors(problem.hidden.operands, (0, 1))),
+                "Gates": Type(cpp_tensors(problem.gates.operands, (0, 1))),
+                "Scaled": Type(cpp_tensors(problem.scaled.operands, y_order)),
+                "MeansOf": Type(cpp_type(problem.means)),
+                "HiddenOf": Type(cpp_type(problem.hidden.expression)),
+                "GatesOf": Type(cpp_type(problem.gates.expression)),
+                "ScaledOf": Type(cpp_type(problem.scaled.expression)),
+                "pixelsFastest": pixels,
+                "placesFastest": places,
+                "c": problem.c,
+                "pixels": problem.pixels,
+                "hidden": problem.hidden_size,
+                "k": problem.k,
+                "places": problem.places,
+                "rowPadding": problem.y.padding,
+            },
+            grid=(product(problem.leading.expression, schedule.blocks), 1, 1),
+            threads=schedule.threads,
+            shared_bytes=int(_shared_bytes(problem, schedule.columns())[0]),
+            cluster=(schedule.blocks, 1, 1),
+        )
+
+
+class _Shape:
+    """Runs of a block, as ``SqueezeShape`` of squeeze.cuh has them."""
+
+    def __init__(self, problem: Squeeze, columns: Columns) -> None:
+        blocks, threads = columns["blocks"].astype(np.float64), columns["threads"]
+        by_pixels, scales = columns["by_pixels"] == 1, problem.places > 1
+        channels, gates = (-(-each // RUN) for each in (problem.c, problem.k + problem.y.padding))
+        channels = max(channels, gates) if scales else channels
+        self.slice: Floats = np.ceil(channels / blocks)
+        self.gate_slice: Floats = np.ceil((channels if scales else gates) / blocks)
+        self.pooled: Floats = np.where(by_pixels, channels, self.slice)
+        self.pixels: Floats = np.where(by_pixels, np.ceil(problem.pixels / blocks), problem.pixels)
+        self.lanes: Floats = np.floor(threads / np.minimum(self.pooled, threads))
+        self.shares_gates = by_pixels & scales
+        self.stored: Floats = np.where(self.shares_gates, channels, self.gate_slice)
+
+
+def _shared_bytes(problem: Squeeze, columns: Columns) -> Floats:
+    shape, hidden_runs = _Shape(problem, columns), -(-problem.hidden_size // RUN)
+    sums = 0.0 if _pixels_fastest(problem) else shape.lanes * shape.pooled
+    shared = columns["blocks"] * shape.gate_slice * shape.shares_gates
+    floats = sums + shape.pooled + shape.slice + 2 * hidden_runs + shape.gate_slice + shared
+    down = problem.hidden_size * (shape.slice + 1) * RUN
+    up = shape.gate_slice * RUN * (hidden_runs + 1) * RUN
+    staged = columns["staged"] * (down + up) * problem.down.dtype.bytes
+    total: Floats = floats * RUN * _WORD + staged
+    return total
+
+
+def _pixels_fastest(problem: Squeeze) -> bool:
+    """Whether a channel's pixels are neighbours in memory, and a pixel's channels are not."""
+    return problem.pixels > 1 and problem.x.strides[2] == 1 and problem.x.strides[1] != 1
+
+
+def _places_fastest(problem: Squeeze) -> bool:
+    return problem.places > 1 and problem.y.strides[1] != 1
