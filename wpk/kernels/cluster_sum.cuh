@@ -32,6 +32,7 @@ struct NarrowEpilogue
     using Y = typename Narrow<typename Problem::Y, V>::Type;
     using Operands = typename Narrow<typename Problem::Operands, V>::Type;
     using Epilogue = typename Problem::Epilogue;
+    static constexpr int y_padding = Problem::y_padding;
 };
 
 } // namespace detail
