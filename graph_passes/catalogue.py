@@ -92,6 +92,7 @@ from wpk.graph_passes.movement.transposes_behind import TransposesBehind
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
 from wpk.graph_passes.movement.turned_splits import TurnedSplits
 from wpk.graph_passes.movement.whole_indices import WholeIndices
+from wpk.graph_passes.movement.windows_in_attention import WindowsInAttention
 from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
@@ -100,6 +101,7 @@ from wpk.graph_passes.products.part_products import PartProducts
 from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
+from wpk.graph_passes.products.turned_products import TurnedProducts
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
 from wpk.graph_passes.recognise.global_pooling import GlobalPooling
 from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
@@ -143,6 +145,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
             LongRows(),
         ],
         [PartProducts()],
+        [TurnedProducts(), WindowsInAttention()],
         [SetPrecision(precision)],
         [RecurrentOperators(), PlacedSelections()],
         [SpreadRows()],

@@ -43,6 +43,7 @@ SAMPLE = {
     "fire_and_inception": "tf32",
     "mobilenet_v3": "fp16",
     "distilbert_attention": "fp32",
+    "subsampled_attention": "fp16",
     "torch_attention": "fp16",
 }
 """One precision each; the other three are marked exhaustive."""

@@ -1,9 +1,10 @@
 """Join the operators of attention into one.
 
-    MatMul(softmax(s(MatMul(q, k)) [NaN -> 0]), v)  ->  one function that holds all of it
+    e(MatMul(softmax(s(MatMul(q, k)) [NaN -> 0]), v))  ->  one function that holds all of it
 
 The three operators are clusters by then: scales and masks belong to the first product or to the
-softmax, views of split heads to the products. The scores, queries x keys numbers for each head, are
+softmax, views of split heads to the products, what is computed element by element of the result (``e``) to
+the last one. The scores, queries x keys numbers for each head, are
 then nobody's output, and no kernel writes them.
 """
 
@@ -12,8 +13,10 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import VIEWS, Numbers, is_floating, numbers_of
 from wpk.graph_passes.core.query import dims, is_op, producer, rank, same_dims, why_any_shared
+from wpk.graph_passes.fusion.attention_windows import take_windows
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
 
 MAX_HEAD = 256
@@ -48,7 +51,10 @@ def join_attention(clusters: Clusters) -> None:
             continue
         parts = (found.scores, found.softmax, found.values)
         if clusters.takes([node for part in parts for node in part.nodes], JOINED):
+            first, last = found.scores.anchor, found.values.anchor
             clusters.join(parts, node, NAME)
+            if first is not None and last is not None:
+                take_windows(clusters, found.scores, (*first.inputs, last.inputs[1]))
 
 
 def _around(clusters: Clusters, softmax: Cluster) -> _Attention | None:
@@ -111,7 +117,7 @@ def _why_not(clusters: Clusters, found: _Attention) -> str | None:
         return f"attention over {dimensions} dimensions has no batch"
     if any(isinstance(tensor, gs.Constant) for tensor in (*first.inputs, *last.inputs)):
         return "queries, keys or values are constant"
-    return _why_not_plain(found, first, last) or _why_sizes(first, last)
+    return _why_not_plain(found, first, last) or _why_not_behind(values) or _why_sizes(first, last)
 
 
 def _why_not_plain(found: _Attention, first: gs.Node, last: gs.Node) -> str | None:
@@ -129,12 +135,27 @@ def _why_not_plain(found: _Attention, first: gs.Node, last: gs.Node) -> str | No
         return "the weights are not the first operand of the product, as they are"
     guards = ("IsNaN", "Where")
     extra = next((n for n in _behind(softmax) if _works_on(n, guards)), None)
-    extra = extra or next((n for n in _behind(values) if _works_on(n, VIEWS)), None)
     if extra is not None:
-        return f"{extra.op} '{extra.name}' works on the weights, or on the result"
+        return f"{extra.op} '{extra.name}' works on the weights"
     if any(is_op(n, "Where") for n in _behind(softmax)) and not _guards(softmax):
         return "the weights are chosen among by something else than whether they are numbers"
     return None
+
+
+def _why_not_behind(values: Cluster) -> str | None:
+    """What happens to the result that a kernel of attention does not compute."""
+    assert values.anchor is not None
+    behind = _behind(values)
+    cast = next((n for n in behind if is_op(n, "Cast") and _works_on(n, ())), None)
+    if cast is not None:
+        return f"Cast '{cast.name}' makes no floating point of the result"
+    rows, keys = dims(values.anchor.outputs[0]) or [], dims(values.anchor.inputs[0]) or []
+    if all(isinstance(size, int) for size in (*rows[-2:], *keys[-1:])):
+        return None
+    made = {id(t) for n in (values.anchor, *behind) for t in n.outputs}
+    work = (n for n in behind if not is_op(n, *VIEWS))
+    read = next((t for n in work for t in outside_inputs(n) if id(t) not in made), None)
+    return None if read is None else f"'{read.name}' joins a result whose rows are free"
 
 
 def _works_on(node: gs.Node, others: Collection[str]) -> bool:

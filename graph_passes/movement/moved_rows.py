@@ -7,7 +7,6 @@ Transformers roll their maps along two dimensions and part them in windows: four
 what one kernel reads by index.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +16,7 @@ from numpy.typing import NDArray
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.kinds import SPATIAL, VIEWS, is_elementwise
 from wpk.graph_passes.core.query import dims, given, integers, is_graph_output, is_op, producer
-from wpk.graph_passes.movement.reshape_chains import permutation
-
-Places = NDArray[np.int64]
-"""Of each element of a tensor: where it lies in the source, in row-major order."""
+from wpk.graph_passes.movement.element_places import MOVES, Places, whole_rows
 
 _MOVEMENT = ("Slice", "Concat", *VIEWS)
 _MOST_ELEMENTS = 1 << 23
@@ -65,7 +61,7 @@ class MovedRows(Rule[_Rows]):
         places = _places(source, output)
         if places is None or not places.size:
             return None
-        rows = _rows(places, width)
+        rows = whole_rows(places, width)
         whole = int(np.prod([d for d in shape if isinstance(d, int)]))
         return None if rows is None else _Rows(output, source, rows, whole // width)
 
@@ -143,15 +139,6 @@ def _is_map(tensor: gs.Tensor) -> bool:
     return is_op(node, *SPATIAL)
 
 
-def _rows(places: Places, width: int) -> NDArray[np.int64] | None:
-    """Of which rows the output consists; None where it takes one apart."""
-    if places.size % width:
-        return None
-    runs = places.reshape(-1, width)
-    whole = (runs[:, 0] % width == 0) & np.all(np.diff(runs, axis=1) == 1, axis=1)
-    return runs[:, 0] // width if bool(whole.all()) else None
-
-
 def _places(source: gs.Tensor, tensor: gs.Tensor) -> Places | None:
     """Of each element of the first of a free batch: where it lies in the source; None where it is not certain.
 
@@ -170,7 +157,7 @@ def _places(source: gs.Tensor, tensor: gs.Tensor) -> Places | None:
                 return None
             data = [of(t) for t in (node.inputs if is_op(node, "Concat") else node.inputs[:1])]
             found = [array for array in data if array is not None]
-            moved = _MOVES[node.op](node, found) if len(found) == len(data) else None
+            moved = MOVES[node.op](node, found) if len(found) == len(data) else None
             if moved is None:
                 return None
             known[id(each)] = moved
@@ -190,47 +177,3 @@ def _keeps_batch(node: gs.Node) -> bool:
         return int(node.attrs["axis"]) % len(shapes[0] or []) != 0
     axes = integers(given(node, 3)) if is_op(node, "Slice") else [1]
     return axes is not None and all(axis % len(shapes[1] or []) for axis in axes)
-
-
-def _slice(node: gs.Node, data: list[Places]) -> Places | None:
-    starts, ends = integers(node.inputs[1]), integers(node.inputs[2])
-    if starts is None or ends is None:
-        return None
-    axes = integers(given(node, 3)) if given(node, 3) is not None else list(range(len(starts)))
-    steps = integers(given(node, 4)) if given(node, 4) is not None else [1] * len(starts)
-    if axes is None or steps is None or any(step < 1 for step in steps):
-        return None
-    places = data[0]
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        cut = [slice(None)] * places.ndim
-        cut[axis] = slice(start, end, step)
-        places = places[tuple(cut)]
-    return places
-
-
-def _concat(node: gs.Node, data: list[Places]) -> Places | None:
-    return np.concatenate(data, axis=int(node.attrs["axis"]))
-
-
-def _transpose(node: gs.Node, data: list[Places]) -> Places | None:
-    perm = permutation(node)
-    return None if perm is None else data[0].transpose(perm)
-
-
-def _reshape(node: gs.Node, data: list[Places]) -> Places | None:
-    """By the shape of what the node gives, of which one size may follow from the others."""
-    sizes = dims(node.outputs[0])
-    if sizes is None or sum(not isinstance(size, int) for size in sizes) > 1:
-        return None
-    target = [size if isinstance(size, int) else -1 for size in sizes]
-    rest = int(np.prod([size for size in target if size != -1]))
-    fits = data[0].size % rest == 0 if -1 in target else data[0].size == rest
-    return data[0].reshape(target) if rest and fits else None
-
-
-_MOVES: Mapping[str, Callable[[gs.Node, list[Places]], Places | None]] = {
-    "Slice": _slice,
-    "Concat": _concat,
-    "Transpose": _transpose,
-    **{op: _reshape for op in VIEWS if op != "Transpose"},
-}

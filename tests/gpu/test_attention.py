@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from support.launches.early_chains import Bench
 from support.launches.early_kernels import Case, operands
-from support.problems.attentions import attention
+from support.problems.attentions import HARD_SWISH, attention
 
 from wpk.device import CudaDevice
-from wpk.dtypes import ASKED, Precision
+from wpk.dtypes import ASKED, DType, Precision
 from wpk.libraries.attention_reference import attend
-from wpk.problems import Attention
+from wpk.problems import Attention, Windows
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target
 
@@ -31,13 +31,37 @@ PROBLEMS = {
     "128 tokens, 8 sentences": {"queries": 128, "keys": 128, "depth": 64, "batch": (8, 12)},
     "odd": {"queries": 77, "keys": 131, "depth": 40, "batch": (2, 3)},
     "wide heads": {"queries": 100, "keys": 200, "depth": 128, "batch": (1, 4)},
+    "rolled windows": {
+        "queries": 49,
+        "keys": 49,
+        "depth": 32,
+        "batch": (8, 12),
+        "added": DType.FP16,
+        "windows": Windows(14, 14, 7, 7, shift=(3, 3)),
+    },
+    "windows across": {
+        "queries": 49,
+        "keys": 49,
+        "depth": 32,
+        "batch": (8, 4),
+        "windows": Windows(28, 14, 7, 7, across=True),
+    },
+    "a hard swish and a residual behind": {
+        "queries": 49,
+        "keys": 196,
+        "depth": 32,
+        "width": 128,
+        "batch": (1, 8),
+        "ending": HARD_SWISH,
+        "added": DType.FP16,
+    },
 }
 
 
 def schedules(problem: Attention) -> Iterator[Case]:
     """Cases of both templates."""
-    q = (problem.batch[0].value, problem.batch[1], problem.queries, problem.depth)
-    k = (*q[:2], problem.keys, problem.depth)
+    reads, written = problem.accesses()
+    inputs = tuple(each.sizes for each in reads if each is not None)
     for name in ("attention_mma", "attention_simt"):
         template = TEMPLATE_OF[name]
         if template.why_not(problem, H200) is not None:
@@ -46,7 +70,7 @@ def schedules(problem: Attention) -> Iterator[Case]:
         for row in range(0, len(legal["early"]), EVERY):
             chosen = dict(template.schedule(legal, row).parameters())
             del chosen["early"]
-            yield Case(name, problem, chosen, (q, k, k), q)
+            yield Case(name, problem, chosen, inputs, written.sizes)
 
 
 def reference(case: Case) -> tuple[Any, Any]:
@@ -58,11 +82,11 @@ def reference(case: Case) -> tuple[Any, Any]:
         for memory, shape, tensor in zip(
             operands(case, seed=1),
             case.inputs,
-            (case.problem.q, case.problem.k, case.problem.v),
+            (each.tensor for each in case.problem.accesses()[0]),
             strict=True,
         )
     ]
-    return attend(case.problem, *drawn, [])
+    return attend(case.problem, *drawn[:3], drawn[3:])
 
 
 def result(bench: Bench, case: Case) -> Any:

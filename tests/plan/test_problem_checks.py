@@ -94,7 +94,7 @@ SUMMED = Epilogue(apply("Add", Acc(), Operand(0)), ())
             {"batch": (Extent(1, "n"), 1), "m": Extent(2, "n", 2)},
             r"'n' decides more than what kernels are passed",
         ),
-        ("attention", {"scores": SUMMED}, r"problem.epilogue: reads operand 0"),
+        ("attention", {"scores": SUMMED}, r"problem.scores: reads operand 0"),
         ("attention", {"keys": 0}, r"problem.keys: 0"),
         ("squeeze", {"gates": SUMMED}, r"problem.gates: reads operand 0"),
         ("squeeze", {"places": 9}, r"problem.places: 20 gates scale 9 places"),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from subjects.problems import convolution
-from support.problems.attentions import attention
+from support.problems.attentions import HARD_SWISH, attention
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -130,6 +130,17 @@ def test_attention_reads_queries_keys_and_values_and_operands_over_its_scores() 
         ),
         Access(y, (N, 3, 4, 7)),
     )
+
+
+def test_attention_reads_what_follows_its_result_over_that() -> None:
+    problem = attention(4, 11, 16, width=24, ending=HARD_SWISH, added=DType.FP32)
+    inputs, y = problem.accesses()
+    assert inputs[-1].axes == y.axes
+    assert problem.words().endswith("hard-swish +res")
+    bare = replace(problem, epilogue=None)
+    assert problem.traffic().others - bare.traffic().others == 2 * 3 * 4 * 24 * 6
+    free = replace(problem, free_queries=Extent(4, "s"), free_keys=Extent(11, "s"))
+    assert "epilogue.operands" in [field for field, _ in free.contradictions()]
 
 
 def test_heads_that_share_keys_and_values_read_fewer_of_them() -> None:

@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, plant
-from support.problems.attentions import attention
+from support.problems.attentions import HARD_SWISH, attention
 
 from wpk.build import load_nvrtc
 from wpk.dtypes import ASKED, DType, Precision
+from wpk.emulator import EmulatorError
 from wpk.errors import CompileError
 from wpk.extent import Extent
 from wpk.libraries.attention_reference import attend
-from wpk.problems import Attention, Tensor
+from wpk.problems import Attention, Tensor, Windows
 from wpk.schedules.attention_mma import AttentionMmaSchedule, AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtSchedule, AttentionSimtTemplate
 from wpk.targets.registry import find_target
@@ -53,6 +54,11 @@ def check(
         (tensor,) = problem.scores.operands
         memory.append(execution.memory(tensor, np.broadcast_to(masks, shape)))
         wide.append(np.broadcast_to(masks, shape).astype(np.float64))
+    for tensor in problem.ending.operands:
+        whole = (*batch, problem.queries, problem.width)
+        values = rng.standard_normal(whole).astype(tensor.dtype.numpy)
+        memory.append(execution.memory(tensor, values))
+        wide.append(values.astype(np.float64))
     dims = {problem.leading.free: batch[0]} if problem.leading.free else {}
     y = execution.run(
         template, problem, schedule, memory, (*batch, problem.queries, problem.width), dims
@@ -133,7 +139,7 @@ def test_takes_a_free_batch(fast_execution: Any) -> None:
         check(fast_execution, template, problem, schedule, leading=3)
 
 
-VALUES = "Problem::V::offset(lengths.firstKey(matrix), head / Problem::sharing"
+SHARED = "head / Problem::sharing"
 GROUPED = attention(21, 37, 16, batch=(2, 6), width=24, sharing=3, mask=(0, 0, 37, 1), scale=0.5)
 
 
@@ -145,10 +151,105 @@ def test_heads_may_share_keys_and_values(template: Any, schedule: Any, fast_exec
     check(fast_execution, template, GROUPED, schedule, masks=masks)
     fault = Fault(
         "values of another head",
-        change("head_shared", VALUES, VALUES.replace("head /", "0 * head /")),
+        change("head_shared", SHARED, f"0 * {SHARED}"),
     )
     with pytest.raises(AssertionError, match="times what rounding explains"):
         check(fast_execution, plant(template, fault), GROUPED, schedule, masks=masks)
+
+
+BEHIND = attention(
+    *(21, 37, 16),
+    batch=(2, 3),
+    width=44,
+    mask=(0, 0, 37, 1),
+    scale=0.5,
+    ending=HARD_SWISH,
+    added=DType.FP16,
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "schedule"), [(MMA, SCHEDULE), (SIMT, AttentionSimtSchedule(warps=3))]
+)
+def test_computes_what_follows_the_result(
+    template: Any, schedule: Any, fast_execution: Any
+) -> None:
+    masks = np.random.default_rng(1).standard_normal((21, 37)).astype(np.float32)
+    check(fast_execution, template, BEHIND, schedule, masks=masks)
+    place = "valid, at.outer, head, at.row, column"
+    fault = Fault(
+        "what lies behind the result is that of another head",
+        change("epilogue_place", place, place.replace("head", "0 * head")),
+    )
+    with pytest.raises(AssertionError, match="times what rounding explains"):
+        check(fast_execution, plant(template, fault), BEHIND, schedule, masks=masks)
+
+
+def _windowed(windows: Windows, images: int, **more: Any) -> Attention:
+    sizes = (windows.tokens, windows.tokens, 16)
+    return attention(*sizes, batch=(images * windows.count, 2), windows=windows, **more)
+
+
+WINDOWS = {
+    "parted": Windows(4, 9, 2, 3),
+    "rolled": Windows(8, 10, 4, 5, shift=(2, 3)),
+    "across": Windows(6, 9, 3, 3, across=True),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(
+    ("template", "schedule"), [(MMA, SCHEDULE), (SIMT, AttentionSimtSchedule(warps=3))]
+)
+def test_windows_are_read_and_written_where_their_image_lies(
+    name: str, template: Any, schedule: Any, fast_execution: Any
+) -> None:
+    windows = WINDOWS[name]
+    n = windows.tokens
+    problem = _windowed(windows, 2, width=24, mask=(0, 0, n, 1), scale=0.5, added=DType.FP16)
+    masks = np.random.default_rng(1).standard_normal((n, n)).astype(np.float32)
+    schedule = replace(schedule, warps_m=1, warps_n=1, stages=1) if template is MMA else schedule
+    assert list(problem.contradictions()) == []
+    check(fast_execution, template, problem, schedule, masks=masks)
+    old, new = "< Extent", "< Extent + 99" if name == "rolled" else "< 0"
+    fault = Fault("places are not wrapped", change("window_rolled", old, new))
+    if name != "rolled":
+        token = "window * Size + token"
+        fault = Fault("places of a window", change("window_place", token, "token * Size + window"))
+    if name == "across":
+        token = "token * Windows + window"
+        fault = Fault("places of a window", change("window_place", token, "window * Size + token"))
+    with pytest.raises((AssertionError, EmulatorError)):
+        check(fast_execution, plant(template, fault), problem, schedule, masks=masks)
+
+
+def test_the_reference_of_windows_is_that_of_windows_cut_out() -> None:
+    windows = WINDOWS["rolled"]
+    rng, n = np.random.default_rng(4), windows.tokens
+    problem = _windowed(windows, 2)
+    images = [rng.standard_normal((2, 2, 8, 10, 16)) for _ in range(3)]
+
+    def cut(image: Any) -> Any:
+        rolled = np.roll(image, (-2, -3), (2, 3)).reshape(2, 2, 2, 4, 2, 5, 16)
+        return rolled.transpose(0, 2, 4, 1, 3, 5, 6).reshape(8, 2, n, 16)
+
+    def lying(image: Any) -> Any:
+        return image.reshape(2, 2, 4, n, 16).swapaxes(1, 2).reshape(8, 2, n, 16)
+
+    wanted, _ = attend(replace(problem, windows=None), *map(cut, images), [])
+    found, _ = attend(problem, *map(lying, images), [])
+    whole = found.reshape(2, 4, 2, n, 16).swapaxes(1, 2).reshape(2, 2, 8, 10, 16)
+    np.testing.assert_allclose(cut(whole), wanted, rtol=1e-12)
+
+
+def test_the_reference_of_an_epilogue_is_the_epilogue_of_the_reference() -> None:
+    rng = np.random.default_rng(3)
+    q, k, v, x = (rng.standard_normal((2, 3, 5, 16)) for _ in range(4))
+    problem = attention(5, 5, 16, ending=HARD_SWISH, added=DType.FP32)
+    bare, _ = attend(replace(problem, epilogue=None), q, k, v, [])
+    found, allowed = attend(problem, q, k, v, [x])
+    np.testing.assert_allclose(found, bare * np.clip(bare / 6 + 0.5, 0, 1) + x, rtol=1e-12)
+    assert allowed.max() < 0.05 * np.abs(found).max()
 
 
 def test_the_reference_of_shared_heads_is_that_of_repeated_ones() -> None:

@@ -2,13 +2,41 @@
 //
 // Where they are constants, tensors have a stride from one matrix to the next. Where they are passed there is none
 // that is constant: matrices follow each other row by row, so that matrix m begins at row m * queries, or m * keys,
-// and the leading stride is the one between rows.
+// and the leading stride is the one between rows. So it is where matrices are windows of images, whose rows have places
+// of their own in it.
 #pragma once
 
 #include <wpk/kernels/index.cuh>
+#include <wpk/kernels/tensor.cuh>
 
 namespace wpk
 {
+
+// Queries, keys, values, the operands of the scores and those of the epilogue.
+template <class Problem>
+using AttentionInputs = Inputs<3 + Problem::Operands::count + Problem::EpilogueOperands::count>;
+
+// Where a row of a matrix lies: along the leading axis of its tensor, and along its rows.
+struct AttentionRowPlace
+{
+    int outer, row;
+
+    // The element of a head at a column.
+    template <class Tensor>
+    WPK_DEVICE int64 offset(int head, int column) const
+    {
+        return Tensor::offset(outer, head, row, column);
+    }
+};
+
+// What happens to V neighbours of a row of the result, `valid` of which exist, before they are stored.
+template <class Problem, int V>
+WPK_DEVICE void finishAttention(
+    float (&values)[V], const void* const* inputs, int valid, const AttentionRowPlace& at, int head, int column)
+{
+    applyToRow<typename Problem::Epilogue, typename Problem::EpilogueOperands, V>(
+        values, inputs + 3 + Problem::Operands::count, valid, at.outer, head, at.row, column); // @epilogue_place
+}
 
 // A block of rows of queries of one head.
 struct AttentionPlace
@@ -27,14 +55,20 @@ struct FixedLengths
     {
         return Problem::keys;
     }
-    // What Q and Y, or K, V and Operands, are indexed with along their leading axis.
-    static WPK_DEVICE constexpr int firstQuery(int matrix)
-    {
-        return matrix;
-    }
+    // What the scores' operands are indexed with along their leading axis.
     static WPK_DEVICE constexpr int firstKey(int matrix)
     {
         return matrix;
+    }
+    // Where Q, Y and the epilogue's operands, or K and V, have a row of a matrix: along the leading axis, and along
+    // rows.
+    static WPK_DEVICE constexpr AttentionRowPlace query(int matrix, int row)
+    {
+        return {matrix, row};
+    }
+    static WPK_DEVICE constexpr AttentionRowPlace key(int matrix, int row)
+    {
+        return {matrix, row};
     }
 
     // Block `index` of the blocks of Rows queries of all matrices.
@@ -43,6 +77,37 @@ struct FixedLengths
     {
         const Domain<Problem::wide, Problem::heads, ceilDivide(Problem::queries, Rows)> at(index);
         return {at.leading, at.at[0], at.at[1]};
+    }
+};
+
+// Matrices are windows of images: Problem names their height and width, the windowRows and windowColumns of a window,
+// whether its places lie `across` the image, and what it is rolled by, shiftRows and shiftColumns.
+template <class Problem>
+struct WindowedLengths : FixedLengths<Problem>
+{
+    static constexpr int kDown = Problem::height / Problem::windowRows;
+    static constexpr int kRight = Problem::imageWidth / Problem::windowColumns, kWindows = kDown * kRight;
+
+    static WPK_DEVICE AttentionRowPlace query(int matrix, int row)
+    {
+        const int window = matrix % kWindows;
+        const int y = along<kDown, Problem::windowRows, Problem::height, Problem::shiftRows>(
+            window / kRight, row / Problem::windowColumns);
+        const int x = along<kRight, Problem::windowColumns, Problem::imageWidth, Problem::shiftColumns>(
+            window % kRight, row % Problem::windowColumns);
+        return {matrix / kWindows * (Problem::height * Problem::imageWidth), y * Problem::imageWidth + x};
+    }
+    static WPK_DEVICE AttentionRowPlace key(int matrix, int row)
+    {
+        return query(matrix, row);
+    }
+
+private:
+    template <int Windows, int Size, int Extent, int Shift>
+    static WPK_DEVICE int along(int window, int token)
+    {
+        const int at = (Problem::across ? token * Windows + window : window * Size + token) + Shift; // @window_place
+        return at < Extent ? at : at - Extent;                                                       // @window_rolled
     }
 };
 
@@ -60,13 +125,17 @@ public:
     {
         return keys_;
     }
-    WPK_DEVICE int firstQuery(int matrix) const
-    {
-        return matrix * queries_; // @first_query
-    }
     WPK_DEVICE int firstKey(int matrix) const
     {
         return matrix * keys_; // @first_key
+    }
+    WPK_DEVICE AttentionRowPlace query(int matrix, int row) const
+    {
+        return {matrix * queries_, row}; // @first_query
+    }
+    WPK_DEVICE AttentionRowPlace key(int matrix, int row) const
+    {
+        return {firstKey(matrix), row};
     }
 
     template <int Rows>

@@ -28,10 +28,11 @@ struct RowTile
         return chunk / panelChunks * (Rows * panelChunks * 16) + Panel::offset(row, chunk % panelChunks);
     }
 
-    // Starts copying rows [first, first + Rows) of the matrix at `source`, whose rows are `stride` elements apart and
-    // aligned to CopyBytes; those from `limit` on are zeros.
-    template <int Threads>
-    static WPK_DEVICE void copy(SharedAddress tile, const T* source, int64 stride, int first, int limit)
+    // Starts copying rows [first, first + Rows) of a matrix, of which row r is that at `place(r)` of those at `source`,
+    // `stride` elements apart and aligned to CopyBytes; those from `limit` on are zeros.
+    template <int Threads, class Place>
+    static WPK_DEVICE void copy(
+        SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
     {
         // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
         constexpr int kPieces = 16 / CopyBytes, kItems = Rows * chunks * kPieces, kTogether = 4;
@@ -46,7 +47,7 @@ struct RowTile
                 if (item >= kItems)
                     break;
                 const int columns = first + row < limit ? minOf(kPiece, Columns - column) : 0;
-                const T* const at = columns > 0 ? source + (first + row) * stride + column : source;
+                const T* const at = columns > 0 ? source + place(first + row) * stride + column : source;
                 copyAsync<CopyBytes>(tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes, at,
                     maxOf(columns, 0) * static_cast<int>(sizeof(T)));
             }

@@ -18,6 +18,10 @@ from wpk.problems import Attention
 
 
 def _why_not(problem: Attention) -> str | None:
+    if problem.windows is not None:
+        return "its matrices are windows of images, whose rows have no single stride"
+    if problem.epilogue is not None:
+        return "something happens to its result, which is no part of cuDNN's attention"
     return why_no_operands(problem.scores.operands) or _why_no_node(problem)
 
 

@@ -71,12 +71,36 @@ def reduce(values: Array, problem: Reduction) -> Array:
 def attend(problem: Attention, operands: Sequence[Array]) -> Array:
     """Return the values weighted by the softmax of the scores, over the output's domain."""
     q, k, v, *others = operands
+    masks = len(problem.scores.operands)
+    q, k, v = (in_windows(problem, each) for each in (q, k, v))
     k, v = (for_each_head(problem, each) for each in (k, v))
-    p = softmax(scores(problem, q, k, others))
+    p = softmax(scores(problem, q, k, others[:masks]))
     if problem.empty_rows_are_zero:
         p = np.where(np.isnan(p), 0.0, p)
     shape = (problem.batch[0].value, problem.batch[1], problem.queries, problem.width)
-    return np.broadcast_to(p @ v, shape)
+    result = in_place(problem, np.broadcast_to(p @ v, shape))
+    return finish(problem.ending, result, others[masks:])
+
+
+def in_windows(problem: Attention, lying: Array) -> Array:
+    """Return the matrices of windows, of what lies row by row as images do."""
+    if problem.windows is None:
+        return lying
+    return _moved(problem.windows.places(), lying)
+
+
+def in_place(problem: Attention, windows: Array) -> Array:
+    """Return the rows of windows as images have them; undoes `in_windows`."""
+    if problem.windows is None:
+        return windows
+    return _moved(np.argsort(problem.windows.places()), windows)
+
+
+def _moved(places: NDArray[np.int64], matrices: Array) -> Array:
+    """The rows of (matrix, head, row, column), of which each image has so many, in another order."""
+    outer, heads, rows, columns = matrices.shape
+    lying = matrices.swapaxes(1, 2).reshape(-1, len(places), heads, columns)[:, places]
+    return lying.reshape(outer, rows, heads, columns).swapaxes(1, 2)
 
 
 def for_each_head(problem: Attention, keys: Array) -> Array:

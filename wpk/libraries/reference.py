@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Operand, evaluate
-from wpk.libraries.attention_reference import attend
+from wpk.libraries.attention_reference import SPECIAL_FUNCTIONS, attend
 from wpk.libraries.definition import convolve, finish, multiply, normalise
 from wpk.libraries.squeeze_reference import excite
 from wpk.problems import (
@@ -39,8 +39,6 @@ Array = NDArray[Any]
 _U, _U_DOUBLE = 2.0**-24, 2.0**-52
 _SAFETY = 4.0
 _TENSOR_CORE_STEP = 8
-_SPECIAL_FUNCTIONS = 16.0
-"""Units of an epilogue's own error: a few functions of 4 ulp each."""
 
 
 @dataclass(frozen=True)
@@ -155,11 +153,13 @@ def _attention(problem: Attention, rng: np.random.Generator) -> RandomCase:
             (problem.v, (shared, keys, problem.width)),
         )
     ]
-    shape = (*batch, rows, keys)
-    operands = [_draw(rng, _stored(shape, t), t.dtype) for t in problem.scores.operands]
+    whole = (*batch, rows, problem.width)
+    operands = [
+        *_operands(problem.scores, (*batch, rows, keys), rng),
+        *_operands(problem.ending, whole, rng),
+    ]
     q, k, v = (_wide(each) for each in factors)
     output, allowed = attend(problem, q, k, v, [_wide(each) for each in operands])
-    whole = (*batch, rows, problem.width)
     output, allowed = (np.broadcast_to(each, whole) for each in (output, allowed))
     return RandomCase((*factors, *operands), output, allowed)
 
@@ -172,7 +172,7 @@ def _normalisation(problem: Normalisation, rng: np.random.Generator) -> RandomCa
     before = np.zeros(1)
     if not isinstance(problem.prologue, Operand):
         before = (
-            _SPECIAL_FUNCTIONS * _unit(problem) * (np.abs(x) + sum(np.abs(each) for each in wide))
+            SPECIAL_FUNCTIONS * _unit(problem) * (np.abs(x) + sum(np.abs(each) for each in wide))
         )
     exponential = problem.kind in (NormKind.SOFTMAX, NormKind.LOG_SOFTMAX)
     error = (_softmax_error if exponential else _norm_error)(problem, x, before)
@@ -243,7 +243,7 @@ def _finish(
     moved = np.maximum(np.abs(up - output), np.abs(down - output))
     magnitude = np.abs(output) + np.abs(exact) + sum((np.abs(each) for each in wide), np.zeros(1))
     unit = _unit(problem)
-    own = _SPECIAL_FUNCTIONS * unit * magnitude
+    own = SPECIAL_FUNCTIONS * unit * magnitude
     return output, moved + own + problem.y.dtype.unit_roundoff * np.abs(output) + unit
 
 

@@ -33,3 +33,4 @@ from wpk.problems.roi_align import MOST_SAMPLES, RoiAlign, RoiMode
 from wpk.problems.slots import stored_slots
 from wpk.problems.squeeze import RUN, Squeeze, whole_runs
 from wpk.problems.top_indices import TopIndices
+from wpk.problems.windows import Windows, windows_of

@@ -9,7 +9,7 @@ from wpk.dtypes import Precision
 from wpk.expression import Acc, flops
 from wpk.extent import Extent
 from wpk.problems.access import Access
-from wpk.problems.expression_words import formula
+from wpk.problems.expression_words import epilogue_words, formula
 from wpk.problems.family import Family
 from wpk.problems.normalisation import ELEMENT_OPERATIONS, NormKind
 from wpk.problems.odd_sizes import (
@@ -27,6 +27,7 @@ from wpk.problems.phrases import sentence, times_words
 from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic
 from wpk.problems.resized_layout import resized
 from wpk.problems.signs import TIMES
+from wpk.problems.windows import Windows
 
 _ODD_QUERIES = (65, 129)
 """For blocks of 64 queries and of 128: a whole one and a ragged one."""
@@ -39,13 +40,18 @@ class Attention(Problem):
     ``scores[b..., i, j] = s(sum over c of q[b..., i, c] * k[b..., j, c])`` where ``s`` is the
     expression of ``scores``: scales and masks, as a masking -inf or a large negative number.
 
-    Operator inputs: ``q, k, v, *scores.operands``. Output: ``y``. ``batch`` has two extents (1 where
-    unused), so the domains are: q (b0, b1, queries, depth); k (b0, b1, keys, depth); v (b0, b1, keys,
-    width); y (b0, b1, queries, width); the scores' operands (b0, b1, queries, keys). Split heads are
-    strides. Scores and sums are fp32; p is rounded to what the precision multiplies.
+    Operator inputs: ``q, k, v, *scores.operands, *epilogue.operands``. Output: ``y``. ``batch`` has two
+    extents (1 where unused), so the domains are: q (b0, b1, queries, depth); k (b0, b1, keys, depth); v
+    (b0, b1, keys, width); y and the epilogue's operands (b0, b1, queries, width); the scores' operands
+    (b0, b1, queries, keys). Split heads are strides. Scores and sums are fp32; p is rounded to what the
+    precision multiplies.
 
     Where ``sharing`` is given, so many heads that follow each other read one head of keys and values:
     head h of k and v is ``h // sharing``, and their second extent is ``b1 // sharing``.
+
+    Where ``windows`` is given, each matrix has the tokens of a window of an image. The matrices of q, k, v, y and the
+    epilogue's operands then follow each other row by row in memory, as images and their places do: row ``i`` of
+    matrix ``b0`` lies where that of place ``windows.places()[...]`` of its image does.
 
     Where ``free_queries`` and ``free_keys`` are given, they decide the rows of a matrix at run time, and
     ``queries`` and ``keys`` are their values. The matrices of a batch then follow each other row by row,
@@ -57,6 +63,9 @@ class Attention(Problem):
         free_queries: What decides ``queries`` at run time; None where they are fixed.
         free_keys: Likewise of ``keys``; both are given, or none is.
         sharing: Heads that read the same keys and values, at least two; None where each has its own.
+        epilogue: What happens to the sums before they are stored; None where nothing does. Where lengths
+            are free, it has no operands.
+        windows: What place of an image each row of a matrix has; None where rows lie as they are counted.
     """
 
     precision: Precision
@@ -74,6 +83,8 @@ class Attention(Problem):
     free_queries: Extent | None = field(default=None, metadata=MAY_LACK)
     free_keys: Extent | None = field(default=None, metadata=MAY_LACK)
     sharing: int | None = field(default=None, metadata=MAY_LACK)
+    epilogue: Epilogue | None = field(default=None, metadata=MAY_LACK)
+    windows: Windows | None = field(default=None, metadata=MAY_LACK)
 
     @property
     def leading(self) -> Extent:
@@ -96,6 +107,11 @@ class Attention(Problem):
     def heads_of_keys(self) -> int:
         """Heads that keys and values have."""
         return self.batch[1] // (self.sharing or 1)
+
+    @property
+    def ending(self) -> Epilogue:
+        """The epilogue; the bare result where there is none."""
+        return self.epilogue or Epilogue()
 
     @property
     def rows(self) -> int:
@@ -131,7 +147,9 @@ class Attention(Problem):
         masked = not isinstance(self.scores.expression, Acc)
         of = f"softmax of {formula(self.scores.expression)}" if masked else ""
         shared = "" if self.sharing is None else f"keys and values of {self.heads_of_keys} heads"
-        return sentence(f"attention {times_words(*self.batch)}{sizes}", shared, of)
+        attention = f"attention {times_words(*self.batch)}{sizes}"
+        windows = "" if self.windows is None else _windows_words(self.windows)
+        return sentence(attention, windows, shared, of, epilogue_words(self.ending))
 
     def features(self) -> dict[str, float]:
         """See `Problem.features`."""
@@ -154,6 +172,7 @@ class Attention(Problem):
             Access(self.k, (*keys, self.depth)),
             Access(self.v, (*keys, self.width)),
             *(Access(each, (*rows, self.keys)) for each in self.scores.operands),
+            *(Access(each, (*rows, self.width)) for each in self.ending.operands),
         )
         return inputs, Access(self.y, (*rows, self.width))
 
@@ -186,8 +205,11 @@ class Attention(Problem):
             yield "free_keys", "is there without free_queries, or is missing beside it"
         if self.sharing is not None and (self.sharing < 2 or self.batch[1] % self.sharing):
             yield "sharing", f"{self.sharing} heads of {self.batch[1]} cannot share keys"
+        yield from self._contradicting_windows()
         if self.lengths is None:
             return
+        if self.ending.operands:
+            yield "epilogue.operands", "are there, though how many rows they have is free"
         queries, keys = self.lengths
         if (queries.value, keys.value) != (self.queries, self.keys):
             yield "queries", f"and keys are {self.queries} and {self.keys}, which no length decides"
@@ -202,10 +224,29 @@ class Attention(Problem):
             if row or outer not in (0, keys.value * column):
                 yield "scores.operands", f"{tensor.strides}: masks do not follow each other"
 
+    def _contradicting_windows(self) -> Iterator[tuple[str, str]]:
+        if self.windows is None:
+            return
+        if (reason := self.windows.why_not()) is not None:
+            yield "windows", reason
+            return
+        images = self.batch[0].value if self.batch[0].free is None else self.batch[0].factor
+        if images % self.windows.count or {self.queries, self.keys} != {self.windows.tokens}:
+            yield "windows", f"have {self.windows.count} of {self.windows.tokens} tokens an image"
+        if self.lengths is not None:
+            yield "windows", "have tokens whose number is not free"
+        for name, tensor in (
+            *(("q", self.q), ("k", self.k), ("v", self.v), ("y", self.y)),
+            *(("epilogue.operands", each) for each in self.ending.operands),
+        ):
+            if tensor.strides[0] != self.queries * tensor.strides[2]:
+                yield f"{name}.strides", f"{tensor.strides}: windows do not follow each other"
+
     def traffic(self) -> Traffic:
         """See `Problem.traffic`; a softmax without its division, which the result's elements can have."""
         softmax = ELEMENT_OPERATIONS[NormKind.SOFTMAX] - 1
         others = self.rows * self.keys * (softmax + flops(self.scores.expression))
+        others += self.rows * self.width * flops(self.ending.expression)
         return Traffic(self.moved_bytes(), 2 * self.macs, others)
 
     def terms(self, elements: int) -> int:
@@ -214,15 +255,18 @@ class Attention(Problem):
 
     def expressions(self) -> Iterator[FieldExpression]:
         """See `Problem.expressions`."""
-        yield FieldExpression.of_epilogue(self.scores)
+        scores = self.scores
+        yield FieldExpression("scores", scores.expression, len(scores.operands), follows=True)
+        if self.epilogue is not None:
+            yield FieldExpression.of_epilogue(self.epilogue)
 
     def _siblings(self) -> Iterator["Attention | None"]:
-        if self.lengths is not None:
-            return  # its own kernels are executed at several lengths
-        masks = self.scores.operands
-        of_row = unit_of(2, self.q, self.y, *masks)
+        if self.lengths is not None or self.windows is not None:
+            return  # its own kernels are executed at several lengths, and windows part their image
+        masks, of_result = self.scores.operands, self.ending.operands
+        of_row = unit_of(2, self.q, self.y, *masks, *of_result)
         of_key = max(unit_of(2, self.k, self.v), unit_of(3, *masks))
-        of_depth = unit_of(3, self.q, self.k, self.v, self.y)
+        of_depth = unit_of(3, self.q, self.k, self.v, self.y, *of_result)
         same = self.depth == self.width
         depths = [n for n in ragged(self.depth, of_depth, LEAST) if n < self.depth]
         for least, depth in product(_ODD_QUERIES, (*depths[:1], self.depth)):
@@ -252,11 +296,22 @@ class Attention(Problem):
         v, y = put(self.v, of_keys, of_width, shared), put(self.y, of_rows, of_width)
         before, after = (*old, self.queries, self.keys), (*new, queries, keys)
         scores = resized_epilogue(self.scores, before, after)
-        if q is None or k is None or v is None or y is None or scores is None:
+        before, after = (*old, self.queries, self.width), (*new, queries, width)
+        ending = resized_epilogue(self.ending, before, after)
+        if q is None or k is None or v is None or y is None or scores is None or ending is None:
             return None
+        epilogue = None if self.epilogue is None else ending
         batch = (odd_extent(self.batch[0], BATCH), new[1])
         sizes = replace(self, batch=batch, queries=queries, keys=keys, depth=depth, width=width)
-        return replace(sizes, q=q, k=k, v=v, scores=scores, y=y)
+        return replace(sizes, q=q, k=k, v=v, scores=scores, y=y, epilogue=epilogue)
+
+
+def _windows_words(windows: Windows) -> str:
+    """``windows of 7×7 in 56×56, rolled``."""
+    rolled = ", rolled" if any(windows.shift) else ""
+    across = " across" if windows.across else " in"
+    sizes = f"{windows.rows}{TIMES}{windows.columns}{across} {windows.height}{TIMES}{windows.width}"
+    return f"windows of {sizes}{rolled}"
 
 
 def _row_and_head(tensor: Tensor, axis: int) -> tuple[int, int]:

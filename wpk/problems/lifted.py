@@ -15,6 +15,7 @@ import numpy as np
 from wpk.dtypes import DType
 from wpk.expression import Apply, Divisor, Expression, Operand, Quantised, Round, Scalar
 from wpk.problems.access import Access
+from wpk.problems.attention import Attention
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.normalisation import Normalisation
 from wpk.problems.operand import Epilogue, Tensor
@@ -49,8 +50,8 @@ def lifted(problem: P) -> Lifted[P]:
     """Return a problem without its numbers; one that is not quantised keeps them, for they seldom tell layers apart.
 
     Numbers that say what is computed stay, too: exponents, infinities and those among integers. So do those in front of
-    a `Reduction`, whose kernels hold as many elements at once as their inputs allow, and those of an attention's scores,
-    whose operands are held in registers for a whole tile.
+    a `Reduction`, whose kernels hold as many elements at once as their inputs allow, and those of attention, whose
+    scores' operands are held in registers for a whole tile.
     """
     return cast("Lifted[P]", _lifted(problem))
 
@@ -62,7 +63,7 @@ def _lifted(problem: Problem) -> Lifted[Problem]:
         return unchanged
     numbers = _Numbers(problem)
     changed: dict[str, Expression | Epilogue | tuple[Tensor, ...]] = {}
-    for each in problem.expressions():
+    for each in () if isinstance(problem, Attention) else problem.expressions():
         follows = getattr(problem, each.field, None)
         if isinstance(follows, Epilogue):
             stored = problem.y.dtype if each.field == "epilogue" else None

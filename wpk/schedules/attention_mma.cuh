@@ -4,11 +4,12 @@
 // `warps_n` x `block_n`: a warp multiplies its 16 rows with its block_n keys, then the exponentials of its scores with
 // their values (tile_attention.cuh). The warps that share rows meet in shared memory at the end.
 //
-// Problem: Multiply (Half, Bfloat16, Tf32 or SplitFp32), Element, as it lies; Q, K, V, Operands and Y over (matrix,
-// head, row, column), Scores an expression over the product and Operands; heads, and how many of them share a head of K
+// Problem: Multiply (Half, Bfloat16, Tf32 or SplitFp32), Element, as it lies; Q, K, V, Operands, EpilogueOperands and Y
+// over (matrix, head, row, column), Scores an expression over the product and Operands, Epilogue one over the result
+// and EpilogueOperands; heads, and how many of them share a head of K
 // and V (sharing), depth, width, yPadding, emptyRowsAreZero; q_row, k_row, v_row, elements between rows, and q_copy,
-// k_copy, v_copy, bytes that rows are aligned to and copied by; and queries, keys and wide, where the launch passes
-// none.
+// k_copy, v_copy, bytes that rows are aligned to and copied by; and queries, keys, wide and how they lie
+// (Lengths, of attention_lengths.cuh), where the launch passes none.
 #pragma once
 
 #include <wpk/kernels/attention_lengths.cuh>
@@ -33,11 +34,12 @@ public:
         unsigned char* shared, const void* const* inputs, const Lengths& lengths, int matrix, int head)
         : shared_(shared),
           lengths_(lengths),
-          q_(static_cast<const T*>(inputs[0]) + Problem::Q::offset(lengths.firstQuery(matrix), head, 0, 0)),
+          matrix_(matrix),
+          q_(static_cast<const T*>(inputs[0]) + Problem::Q::offset(lengths.query(matrix, 0).outer, head, 0, 0)),
           k_(static_cast<const T*>(inputs[1])
-              + Problem::K::offset(lengths.firstKey(matrix), head / Problem::sharing, 0, 0)),
+              + Problem::K::offset(lengths.key(matrix, 0).outer, head / Problem::sharing, 0, 0)),
           v_(static_cast<const T*>(inputs[2]) // @head_shared
-              + Problem::V::offset(lengths.firstKey(matrix), head / Problem::sharing, 0, 0))
+              + Problem::V::offset(lengths.key(matrix, 0).outer, head / Problem::sharing, 0, 0))
     {
     }
 
@@ -61,7 +63,12 @@ public:
     // Belongs to the first group.
     WPK_DEVICE void beginQueries(int firstRow) const
     {
-        Shape::Queries::template copy<Shape::threads>(queries(), q_, Problem::q_row, firstRow, lengths_.queries());
+        const auto place = [this](int row)
+        {
+            return lengths_.query(matrix_, row).row;
+        };
+        Shape::Queries::template copy<Shape::threads>(
+            queries(), q_, Problem::q_row, firstRow, lengths_.queries(), place);
     }
 
     // Groups beyond the last step are empty.
@@ -69,19 +76,24 @@ public:
     {
         const bool more = step < steps();
         const int first = step * Shape::keys;
+        const auto place = [this](int row)
+        {
+            return lengths_.key(matrix_, row).row;
+        };
         if (more)
             Shape::Keys::template copy<Shape::threads>(
-                sharedAddress(keys(step)), k_, Problem::k_row, first, lengths_.keys());
+                sharedAddress(keys(step)), k_, Problem::k_row, first, lengths_.keys(), place);
         commitCopies();
         if (more)
             Shape::Values::template copy<Shape::threads>(
-                sharedAddress(values(step)), v_, Problem::v_row, first, lengths_.keys());
+                sharedAddress(values(step)), v_, Problem::v_row, first, lengths_.keys(), place);
         commitCopies();
     }
 
 private:
     unsigned char* const shared_;
     const Lengths lengths_;
+    const int matrix_;
     const T *const q_, *const k_, *const v_;
 };
 
@@ -105,8 +117,8 @@ WPK_DEVICE void prefetchBiases(const void* const* operands, const Lengths& lengt
 
 // Writes a block's rows and their padding.
 template <class Problem, class Shape, class Lengths>
-WPK_DEVICE void storeAttention(
-    const AttentionStaging<Shape>& staging, void* y, const Lengths& lengths, int matrix, int head, int firstRow)
+WPK_DEVICE void storeAttention(const AttentionStaging<Shape>& staging, const void* const* inputs, void* y,
+    const Lengths& lengths, int matrix, int head, int firstRow)
 {
     using Y = typename Problem::Y;
     constexpr int V = 4, kRoom = Problem::width + Problem::yPadding, kVectors = ceilDivide(kRoom, V);
@@ -115,16 +127,20 @@ WPK_DEVICE void storeAttention(
         const int row = item / kVectors, column = item % kVectors * V;
         if (firstRow + row >= lengths.queries()) // @last_query
             break;
+        const AttentionRowPlace at = lengths.query(matrix, firstRow + row);
         float values[V] = {};
         if (column < Problem::width)
+        {
             staging.template get<V, Problem::emptyRowsAreZero>(row, column, values);
-        storeRowOf<Y, V>(y, Y::offset(lengths.firstQuery(matrix), head, firstRow + row, column),
-            Problem::width - column, minOf(V, kRoom - column), values);
+            finishAttention<Problem>(values, inputs, minOf(V, Problem::width - column), at, head, column);
+        }
+        storeRowOf<Y, V>(
+            y, at.template offset<Y>(head, column), Problem::width - column, minOf(V, kRoom - column), values);
     }
 }
 
 template <class Problem, class Schedule, class Lengths>
-WPK_DEVICE void attentionOfBlock(const Inputs<3 + Problem::Operands::count>& inputs, const Lengths& lengths, void* y)
+WPK_DEVICE void attentionOfBlock(const AttentionInputs<Problem>& inputs, const Lengths& lengths, void* y)
 {
     using Shape = AttentionShape<Problem, Schedule>;
     WPK_SHARED(unsigned char, shared);
@@ -161,17 +177,17 @@ WPK_DEVICE void attentionOfBlock(const Inputs<3 + Problem::Operands::count>& inp
     const AttentionStaging<Shape> staging{reinterpret_cast<float*>(shared)};
     staging.put(warp);
     __syncthreads(); // @parts_there
-    storeAttention<Problem>(staging, y, lengths, matrix, head, firstRow);
+    storeAttention<Problem>(staging, inputs.at, y, lengths, matrix, head, firstRow);
 }
 
 template <class Problem, class Schedule>
-WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
+WPK_DEVICE void attentionMma(AttentionInputs<Problem> inputs, int n, void* y)
 {
-    attentionOfBlock<Problem, Schedule>(inputs, FixedLengths<Problem>{}, y);
+    attentionOfBlock<Problem, Schedule>(inputs, typename Problem::Lengths{}, y);
 }
 
 template <class Problem, class Schedule>
-WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n, int queries, int keys, void* y)
+WPK_DEVICE void attentionMma(AttentionInputs<Problem> inputs, int n, int queries, int keys, void* y)
 {
     attentionOfBlock<Problem, Schedule>(inputs, FreeLengths<Problem>(queries, keys), y);
 }

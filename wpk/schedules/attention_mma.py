@@ -144,9 +144,11 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
         depth, width = _whole(problem.depth), _whole(problem.width)
         products = 2.0 * rows * walked * (depth + width)
         scores = rows * walked * (_EXPONENTIAL_FLOPS + flops(problem.scores.expression))
+        ending = rows * problem.width * flops(problem.ending.expression)
         blocks = np.ceil(problem.queries / rows) * problem.leading.value * problem.batch[1]
         read = (rows * depth + walked * (depth + width)) * float(element)
         read = read + rows * walked * sum(t.dtype.bytes for t in problem.scores.operands)
+        read = read + rows * problem.width * sum(t.dtype.bytes for t in problem.ending.operands)
         threads = _threads(columns)
         pairs = columns["block_n"] / float(_TILE_COLUMNS)
         loads = depth * element / 32 * (1 + pairs) + pairs * width * element / 32
@@ -157,8 +159,8 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
             threads=threads,
             shared_bytes=shared_bytes(problem, columns),
             registers=_registers(problem, columns),
-            block_flops=products + scores,
-            thread_flops=(products + scores) / threads,
+            block_flops=products + scores + ending,
+            thread_flops=(products + scores + ending) / threads,
             block_transactions=read / target.transaction_bytes,
             thread_loads=_steps(problem.keys, columns) * loads,
             store_bytes=rows * float(problem.width * problem.y.dtype.bytes),

@@ -4,9 +4,9 @@
 // add the values of all 32 keys, each lane columns of its own. Exponentials are relative to the largest score so far
 // (tile_attention.cuh says more).
 //
-// Problem: Q, K, V, Operands and Y over (matrix, head, row, column), Scores an expression over the product and
-// Operands; heads, and how many of them share a head of K and V (sharing), depth, width, yPadding; and queries, keys
-// and wide, where the launch passes none.
+// Problem: Q, K, V, Operands, EpilogueOperands and Y over (matrix, head, row, column), Scores an expression over the
+// product and Operands, Epilogue one over the result and EpilogueOperands; heads, and how many of them share a head of
+// K and V (sharing), depth, width, yPadding; and queries, keys and wide, where the launch passes none.
 #pragma once
 
 #include <wpk/kernels/attention_lengths.cuh>
@@ -39,13 +39,14 @@ struct AttentionRow
     {
         if (key >= lengths.keys()) // @last_key
             return asFloat(0xff800000u);
+        const AttentionRowPlace at = lengths.key(matrix, key);
         float product = 0.0f;
         for (int first = 0; first < Problem::depth; first += kGroup)
         {
             float values[kGroup];
             const int valid = minOf(kGroup, Problem::depth - first);
-            loadRowAs<typename Problem::K, kGroup>(inputs[1],
-                Problem::K::offset(lengths.firstKey(matrix), head / Problem::sharing, key, first), valid, values);
+            loadRowAs<typename Problem::K, kGroup>(
+                inputs[1], at.template offset<typename Problem::K>(head / Problem::sharing, first), valid, values);
             for (int i = 0; i < valid; ++i)
                 product += load<float, 1>(query + first + i)[0] * values[i];
         }
@@ -70,15 +71,16 @@ struct AttentionRow
         for (int key = 0; key < count; ++key)
         {
             const float of = shuffle(weight, key);
+            const AttentionRowPlace at = lengths.key(matrix, firstKey + key);
             WPK_UNROLL
             for (int i = 0; i < kColumns; ++i)
             {
                 const int column = laneIndex() + i * kWarpSize;
                 float value[1] = {};
+                const int64 from =
+                    at.template offset<typename Problem::V>(head / Problem::sharing, column); // @head_shared
                 if (column < Problem::width)
-                    loadRowAs<typename Problem::V, 1>(inputs[2], // @head_shared
-                        Problem::V::offset(lengths.firstKey(matrix), head / Problem::sharing, firstKey + key, column),
-                        1, value);
+                    loadRowAs<typename Problem::V, 1>(inputs[2], from, 1, value);
                 weighted[i] += of * value[0];
             }
         }
@@ -88,6 +90,7 @@ struct AttentionRow
     WPK_DEVICE void finish(void* y) const
     {
         const float total = warpSum(sum);
+        const AttentionRowPlace at = lengths.query(matrix, row);
         const float scale = 1.0f / total; // of no score but -inf: 0 * inf, no number, as ONNX has it
         WPK_UNROLL
         for (int i = 0; i < kColumns; ++i)
@@ -96,9 +99,11 @@ struct AttentionRow
             if (column >= Problem::width + Problem::yPadding)
                 continue;
             const bool empty = Problem::emptyRowsAreZero && !(total > 0.0f);
-            const float value[1] = {empty ? 0.0f : weighted[i] * scale};
-            storeRowOf<typename Problem::Y, 1>(y, Problem::Y::offset(lengths.firstQuery(matrix), head, row, column),
-                Problem::width - column, 1, value);
+            float value[1] = {empty ? 0.0f : weighted[i] * scale};
+            if (column < Problem::width)
+                finishAttention<Problem>(value, inputs, 1, at, head, column);
+            storeRowOf<typename Problem::Y, 1>(
+                y, at.template offset<typename Problem::Y>(head, column), Problem::width - column, 1, value);
         }
     }
 };
@@ -106,8 +111,7 @@ struct AttentionRow
 } // namespace detail
 
 template <class Problem, class Schedule, class Lengths>
-WPK_DEVICE void attentionOfWarps(
-    const Inputs<3 + Problem::Operands::count>& inputs, int n, const Lengths& lengths, void* y)
+WPK_DEVICE void attentionOfWarps(const AttentionInputs<Problem>& inputs, int n, const Lengths& lengths, void* y)
 {
     __shared__ float queries[Schedule::warps][Problem::depth];
     releaseIfEarly<Schedule>();
@@ -124,8 +128,8 @@ WPK_DEVICE void attentionOfWarps(
     for (int column = laneIndex(); column < Problem::depth; column += kWarpSize)
     {
         float value[1];
-        loadRowAs<typename Problem::Q, 1>(
-            inputs.at[0], Problem::Q::offset(lengths.firstQuery(at.matrix), at.head, at.block, column), 1, value);
+        loadRowAs<typename Problem::Q, 1>(inputs.at[0],
+            lengths.query(at.matrix, at.block).template offset<typename Problem::Q>(at.head, column), 1, value);
         store<float, 1>(query + column, {{value[0]}});
     }
     __syncwarp();
@@ -136,13 +140,13 @@ WPK_DEVICE void attentionOfWarps(
 }
 
 template <class Problem, class Schedule>
-WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
+WPK_DEVICE void attentionSimt(AttentionInputs<Problem> inputs, int n, void* y)
 {
-    attentionOfWarps<Problem, Schedule>(inputs, n, FixedLengths<Problem>{}, y);
+    attentionOfWarps<Problem, Schedule>(inputs, n, typename Problem::Lengths{}, y);
 }
 
 template <class Problem, class Schedule>
-WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n, int queries, int keys, void* y)
+WPK_DEVICE void attentionSimt(AttentionInputs<Problem> inputs, int n, int queries, int keys, void* y)
 {
     attentionOfWarps<Problem, Schedule>(inputs, n, FreeLengths<Problem>(queries, keys), y);
 }

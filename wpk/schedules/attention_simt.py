@@ -79,12 +79,14 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
         rows, element = float(problem.rows), problem.k.dtype.bytes
         scores = _SCORE_FLOPS + flops(problem.scores.expression)
         operands = sum(t.dtype.bytes for t in problem.scores.operands)
+        ending = flops(problem.ending.expression)
+        read = sum(t.dtype.bytes for t in problem.ending.operands)
         size = problem.depth + problem.width
         warps = columns["warps"].astype(np.float64)
         return Stream(
             element_bytes=element,
-            flops=2.0 * problem.macs + rows * problem.keys * scores,
-            loads=rows * problem.keys * float(size * element + operands),
+            flops=2.0 * problem.macs + rows * (problem.keys * scores + problem.width * ending),
+            loads=rows * float(problem.keys * (size * element + operands) + problem.width * read),
             stores=rows * (problem.width + problem.y.padding) * float(problem.y.dtype.bytes),
             blocks=np.ceil(rows / warps),
             threads=warps * _WARP,

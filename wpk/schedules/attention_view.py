@@ -31,11 +31,12 @@ def why_not_attention(problem: Attention) -> str | None:
         ((problem.v,), problem.keys, problem.width),
         ((problem.y,), problem.queries, problem.width),
         (operands, problem.queries, problem.keys),
+        (problem.ending.operands, problem.queries, problem.width),
     ):
         reason = why_unaddressable(tensors, (1, heads, rows, columns))
         if reason is not None:
             return reason
-    return why_operand_missing(problem, "scores") or why_unpaddable(problem.y, (_COLUMN,))
+    return why_operand_missing(problem) or why_unpaddable(problem.y, (_COLUMN,))
 
 
 def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
@@ -45,12 +46,25 @@ def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
         problem: The problem.
         block_rows: Queries of a block.
     """
-    q, k, v, y, *operands = (_by_rows(problem, tensor) for tensor in _tensors(problem))
+    q, k, v, y, *behind = (_by_rows(problem, tensor) for tensor in _by_place(problem))
+    operands = [_by_length(problem, tensor) for tensor in problem.scores.operands]
     lengths: dict[str, Member] = {
         "queries": problem.queries,
         "keys": problem.keys,
         "wide": is_wide(problem.leading, problem.batch[1] * _row_blocks(problem, block_rows)),
+        "Lengths": Type("wpk::FixedLengths<Problem>"),
     }
+    if (windows := problem.windows) is not None:
+        lengths |= {
+            "Lengths": Type("wpk::WindowedLengths<Problem>"),
+            "height": windows.height,
+            "imageWidth": windows.width,
+            "windowRows": windows.rows,
+            "windowColumns": windows.columns,
+            "across": windows.across,
+            "shiftRows": windows.shift[0],
+            "shiftColumns": windows.shift[1],
+        }
     return {
         "Q": Type(cpp_tensor(q, _ORDER)),
         "K": Type(cpp_tensor(k, _ORDER)),
@@ -59,6 +73,8 @@ def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
         "Operands": Type(cpp_tensors(operands, _ORDER)),
         "operand_constants": constants_mask(operands),
         "Scores": Type(cpp_type(problem.scores.expression)),
+        "EpilogueOperands": Type(cpp_tensors(behind, _ORDER)),
+        "Epilogue": Type(cpp_type(problem.ending.expression)),
         "emptyRowsAreZero": problem.empty_rows_are_zero,
         "heads": problem.batch[1],
         "sharing": problem.sharing or 1,
@@ -87,11 +103,19 @@ def _row_blocks(problem: Attention, block_rows: int) -> int:
     return -(-problem.queries // block_rows)
 
 
-def _tensors(problem: Attention) -> tuple[Tensor, ...]:
-    return problem.q, problem.k, problem.v, problem.y, *problem.scores.operands
+def _by_place(problem: Attention) -> tuple[Tensor, ...]:
+    """What has the rows of queries or keys."""
+    return problem.q, problem.k, problem.v, problem.y, *problem.ending.operands
 
 
 def _by_rows(problem: Attention, tensor: Tensor) -> Tensor:
+    """The tensor as kernels index it: where matrices are windows, by places of all images."""
+    if problem.windows is None:
+        return _by_length(problem, tensor)
+    return replace(tensor, strides=(tensor.strides[2], *tensor.strides[1:]))
+
+
+def _by_length(problem: Attention, tensor: Tensor) -> Tensor:
     """The tensor as kernels index it: where lengths are free, by rows of all matrices."""
     if problem.lengths is None or tensor.strides[0] == 0:
         return tensor

@@ -57,19 +57,12 @@ def why_unpaddable(y: Tensor, axes: Sequence[int]) -> str | None:
     return None
 
 
-def why_operand_missing(problem: Problem, name: str | None = None) -> str | None:
-    """Say why one of its expressions asks for operands that the problem lacks; None if none does.
-
-    Args:
-        problem: The problem.
-        name: What the expression is called, where not as its field.
-    """
+def why_operand_missing(problem: Problem) -> str | None:
+    """Say why one of its expressions asks for operands that the problem lacks; None if none does."""
     for each in problem.expressions():
         read = (leaf.index for leaf in leaves(each.expression) if isinstance(leaf, Operand))
         if (highest := max(read, default=-1)) >= each.operands:
-            return (
-                f"the {name or each.field} reads operand {highest}, the problem has {each.operands}"
-            )
+            return f"the {each.field} reads operand {highest}, the problem has {each.operands}"
     return None
 
 

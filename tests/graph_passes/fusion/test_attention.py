@@ -55,17 +55,12 @@ def test_16_bit_scores_are_widened_inside(prove):
             """s = MatMul(q, k)  p = Softmax(s)  o = MatMul(p, v)  i = Cast<to = 6>(o)
             y = Cast<to = 1>(i)""",
             None,
-            "Cast 'Cast_3' works on the weights, or on the result",
+            "Cast 'Cast_3' makes no floating point of the result",
         ),
         (
             "s = MatMul(q, k)  p = Softmax(s)  r = Mul(p, scale)  y = MatMul(r, v)",
             None,
             "Mul 'Mul_2' works on the weights",
-        ),
-        (
-            "s = MatMul(q, k)  p = Softmax(s)  o = MatMul(p, v)  y = Relu(o)",
-            None,
-            "Relu 'Relu_3' works on the weights, or on the result",
         ),
         (
             """s = MatMul(q, k)  p = Softmax(s)  n = IsNaN(p)  w = Where(n, one, p)
@@ -90,6 +85,40 @@ def test_says_why_it_stays_three_operators(load, body, result, reason):
     reasons = [refusal.reason for refusal in FuseOperators()(graph).refusals]
     assert any(reason in each for each in reasons), reasons
     assert not any(node.op.startswith("attention") for node in graph.nodes)
+
+
+TURNED = "o = MatMul(p, v)  h = HardSwish(o)  y = Transpose<perm = [0, 2, 1, 3]>(h)"
+
+
+@pytest.mark.parametrize(
+    ("behind", "result", "last"),
+    [
+        ("o = MatMul(p, v)  y = HardSwish(o)", "float[N, 3, 5, 4] y", "HardSwish"),
+        (TURNED, "float[N, 5, 3, 4] y", "Transpose"),
+        ("o = MatMul(p, v)  h = Mul(o, scale)  y = Add(h, z)", "float[N, 3, 5, 4] y", "Add"),
+    ],
+)
+def test_what_follows_the_result_is_inside(prove, behind, result, last):
+    text = attention(
+        f"s = MatMul(q, k)  m = Add(s, mask)  p = Softmax(m)  {behind}",
+        result,
+        f"{SHAPES}, float[N, 3, 5, 4] z",
+    )
+    proof = prove(text, FuseOperators(), batches=(1, 2))
+    assert proof.ops == ["attention_0"]
+    body = called(proof.graph, proof.graph.nodes[0])
+    assert body.nodes[-1].op == last
+
+
+def test_a_tensor_does_not_join_a_result_of_free_rows(load):
+    shapes = "float[B, S, 8] q, float[B, 8, T] k, float[B, T, 4] v, float[B, S, 4] z"
+    text = attention(
+        "s = MatMul(q, k)  p = Softmax(s)  o = MatMul(p, v)  y = Add(o, z)",
+        "float[B, S, 4] y",
+        shapes,
+    )
+    reasons = [refusal.reason for refusal in FuseOperators()(load(text)).refusals]
+    assert "'z' joins a result whose rows are free" in reasons
 
 
 def test_joins_matrices_of_free_rows(load):

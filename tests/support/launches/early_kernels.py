@@ -435,7 +435,7 @@ def _tensors(case: Case) -> list[Any]:
         case Convolution():
             return [problem.x, problem.x, *tail]
         case Attention():
-            return [problem.q, problem.k, problem.v, *problem.scores.operands]
+            return [problem.q, problem.k, problem.v, *problem.scores.operands, *tail]
         case Squeeze():
             return [each.tensor for each in problem.accesses()[0] if each is not None]
         case (

@@ -183,6 +183,44 @@ agraph (int64[N,6] tokens, float[50,16] w1, float[6,16] w2, float[16,16] wq, flo
   o4 = Add(o3, e)
   y = LayerNormalization(o4, wg, wb)
 }""",
+    "subsampled_attention": """
+agraph (float[N,16,24] x, float[24,48] wkv, float[48] wkvb, float[24,16] wq, float[16] wqb, float[1,2,4,16] wt,
+        float[32,24] wo, float[24] wob) => (float[N,4,24] y) {
+  grid = Constant<value_ints=[0,4,4,24]>()
+  begin = Constant<value_ints=[0,0]>()
+  end = Constant<value_ints=[4,4]>()
+  axes = Constant<value_ints=[1,2]>()
+  step = Constant<value_ints=[2,2]>()
+  rows = Constant<value_ints=[0,4,24]>()
+  apart = Constant<value_ints=[0,4,2,8]>()
+  heads = Constant<value_ints=[0,16,2,24]>()
+  parts = Constant<value_ints=[8,16]>()
+  flat = Constant<value_ints=[0,4,32]>()
+  scale = Constant<value=float {0.3535534}>()
+  g = Reshape(x, grid)
+  s = Slice(g, begin, end, axes, step)
+  r = Reshape(s, rows)
+  q0 = MatMul(r, wq)
+  q1 = Add(q0, wqb)
+  q2 = Reshape(q1, apart)
+  q = Transpose<perm=[0,2,1,3]>(q2)
+  c0 = MatMul(x, wkv)
+  c1 = Add(c0, wkvb)
+  c = Reshape(c1, heads)
+  k0, v0 = Split<axis=3>(c, parts)
+  k = Transpose<perm=[0,2,3,1]>(k0)
+  v = Transpose<perm=[0,2,1,3]>(v0)
+  a0 = MatMul(q, k)
+  a1 = Mul(a0, scale)
+  a2 = Add(a1, wt)
+  a = Softmax(a2)
+  o0 = MatMul(a, v)
+  o1 = Transpose<perm=[0,2,1,3]>(o0)
+  o2 = Reshape(o1, flat)
+  o3 = HardSwish(o2)
+  o4 = MatMul(o3, wo)
+  y = Add(o4, wob)
+}""",
     "torch_attention": """
 agraph (float[N,6,16] x, float[16,48] w1, float[48] wb1, float[16,16] w2, float[16] wb2,
   float[16] wg, float[16] wb) => (float[N,6,16] y) {

@@ -1,9 +1,21 @@
 """Problems of attention."""
 
+from dataclasses import replace
+
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
-from wpk.problems import Attention, Epilogue, Tensor
+from wpk.problems import Attention, Epilogue, Tensor, Windows
+
+HARD_SWISH = apply(
+    "Mul",
+    Acc(),
+    apply(
+        "Max",
+        Scalar(0.0),
+        apply("Min", Scalar(1.0), apply("Add", apply("Mul", Acc(), Scalar(1 / 6)), Scalar(0.5))),
+    ),
+)
 
 
 def heads_inside(dtype: DType, batch: int, rows: int, heads: int, size: int) -> Tensor:
@@ -25,8 +37,15 @@ def attention(
     scale: float = 1.0,
     zero: bool = False,
     sharing: int | None = None,
+    ending: Expression | None = None,
+    added: DType | None = None,
+    windows: Windows | None = None,
 ) -> Attention:
-    """A problem; ``mask`` gives the strides of an fp32 tensor that is added to the scores."""
+    """A problem.
+
+    ``mask`` gives the strides of an fp32 tensor that is added to the scores, ``ending`` what happens to the
+    result, and ``added`` the type of a tensor that lies as the result does and is added behind that.
+    """
     shared = batch[1] // (sharing or 1)
     dtype, d = precision.storage, depth if width is None else width
     scores: Expression = Acc() if scale == 1.0 else apply("Mul", Acc(), Scalar(scale))
@@ -34,6 +53,10 @@ def attention(
     if mask is not None:
         scores = apply("Add", scores, Operand(0))
         operands = (Tensor(DType.FP32, mask, 0, 16 if keys % 4 == 0 else 4),)
+    y = heads_inside(dtype, batch[0], queries, batch[1], d)
+    behind = () if added is None else (replace(y, dtype=added, alignment=2),)
+    end = ending or Acc()
+    end = end if added is None else apply("Add", end, Operand(0))
     return Attention(
         precision=precision,
         batch=(Extent(batch[0]), batch[1]),
@@ -46,6 +69,8 @@ def attention(
         v=heads_inside(dtype, batch[0], keys, shared, d),
         scores=Epilogue(scores, operands),
         empty_rows_are_zero=zero,
-        y=heads_inside(dtype, batch[0], queries, batch[1], d),
+        y=y,
         sharing=sharing,
+        epilogue=None if end == Acc() else Epilogue(end, behind),
+        windows=windows,
     )

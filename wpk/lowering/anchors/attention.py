@@ -12,7 +12,8 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
 from wpk.extent import Extent
-from wpk.lowering.anchors.base import LoweredProblem, only_view
+from wpk.lowering.anchors.attention_rows import in_rows, windows_of_orders
+from wpk.lowering.anchors.base import LoweredProblem, epilogue_of, only_view
 from wpk.lowering.anchors.pieces import until
 from wpk.lowering.batch_axes import batched
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
@@ -43,6 +44,7 @@ class AttentionBody:
             RefusedError: A piece does not follow the grammar.
             NotAViewError: A tensor's memory layout stands in the way.
         """
+        body, orders = in_rows(body, inputs, context)
         softmax, product = _anchors(body)
         scores, weights, p = softmax.inputs[0].name, softmax.outputs[0].name, product.inputs[0].name
         self.context = context
@@ -56,6 +58,7 @@ class AttentionBody:
         self.empty_rows_are_zero = _is_guarded(between)
         known = {**inputs, p: self.weights}
         self.result = read_body(until(body, body.output, p), known, context, shapes)
+        self.windows = windows_of_orders(orders, int(softmax.inputs[0].shape[-1]) if orders else 0)
 
     def lower(self, y: View) -> LoweredProblem:
         """Return the problem.
@@ -73,20 +76,33 @@ class AttentionBody:
         q, across = (only_view(each, "an operand of the scores") for each in first.inputs[:2])
         rank = len(across.shape)
         k = across.transposed((*range(rank - 2), rank - 1, rank - 2))
-        if last.inputs[0] != self.weights or _bare(self.result.expression) != Acc():
-            raise RefusedError("weights or a result of attention that something else works on")
+        if last.inputs[0] != self.weights:
+            raise RefusedError("weights of attention that something else works on")
         v = only_view(last.inputs[1], "the values of attention")
+        others = (*self.scores.operands, *self.result.operands)
         sharing = _sharing(k, v, y)
-        if sharing == 1:
-            views = (q, k, v, y, *self.scores.operands)
+        views = (q, k, v, y, *others)
+        if self.windows is not None:
+            matrices = prod(y.shape[:-3])
+            q, k, v, y, *operands = (
+                view.broadcast((*y.shape[:-2], *view.shape[-2:]), y.leading).reshaped(
+                    (matrices, y.shape[-3], *view.shape[-2:])
+                )
+                for view in views
+            )
+        elif sharing == 1:
             q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading)
         else:
             k, v = (_heads(view, (*y.shape[:-3], 1), y.leading) for view in (k, v))
-            q, y, *operands = (
-                _heads(view, y.shape[:-2], y.leading) for view in (q, y, *self.scores.operands)
-            )
+            q, y, *operands = (_heads(view, y.shape[:-2], y.leading) for view in (q, y, *others))
         lengths = q.shape[2], k.shape[2]
         free = any(map(is_free, lengths))
+        if free and self.result.operands:
+            raise RefusedError("tensors behind attention whose rows are free")
+        masks, of_result = (
+            operands[: len(self.scores.operands)],
+            operands[len(self.scores.operands) :],
+        )
         problem = Attention(
             precision=self.context.compute_precision(v.dtype),
             batch=(y.leading, y.shape[1]),
@@ -97,14 +113,16 @@ class AttentionBody:
             q=q.tensor(),
             k=k.tensor(),
             v=v.tensor(),
-            scores=Epilogue(
-                self.scores.expression, tuple(operand.tensor() for operand in operands)
-            ),
+            scores=Epilogue(self.scores.expression, tuple(mask.tensor() for mask in masks)),
             empty_rows_are_zero=self.empty_rows_are_zero,
             y=y.tensor(),
             free_queries=extent_of(lengths[0]) if free else None,
             free_keys=extent_of(lengths[1]) if free else None,
             sharing=sharing if sharing > 1 else None,
+            epilogue=None
+            if _bare(self.result.expression) == Acc()
+            else epilogue_of(self.result, y, of_result),
+            windows=self.windows,
         )
         return LoweredProblem(problem, (q, k, v, *operands))
 
@@ -143,7 +161,7 @@ def _is_guarded(weights: Computation) -> bool:
 
 
 def _bare(expression: Expression) -> Expression:
-    """Remove roundings: kernels round weights to what they multiply, and results to their type."""
+    """Remove roundings: kernels round weights to what they multiply, and bare results to their type."""
     match expression:
         case Round(dtype, argument) if dtype.is_float:
             return _bare(argument)

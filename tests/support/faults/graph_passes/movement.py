@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from support.faults.graph_passes.broken_pass import BrokenPass
+from support.networks import windows
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _BLOCKS = f"""{_H} g (float[2, 8, 4, 4] x) => (float[2, c, h, w] y) {{
@@ -30,6 +31,9 @@ _CYCLE = f"""{_H} g (float[4, 4, 4] x) => (float[4, 4, 4] y) <float half = {{0.5
 _JOINED = f"""{_H} g (float[2, 4, 6] x, float[2, 4, 6] z) => (float[2, 4, 6] y, float[2, 8, 6] v)
     <int64[1] four = {{4}}, int64[1] eight = {{8}}, int64[1] one = {{1}}, bool[1, 1, 6] no = {{0, 0, 0, 0, 0, 0}}> {{
     a = Sigmoid(x)  b = Tanh(z)  c = Exp(z)  REST }}"""
+_MIXED = f"""{_H} g (float[2, 6, 6] x, float[6, 6] v, float[6] b) => (float[2, 6, 6] y) {{
+    t = Transpose<perm = [0, 2, 1]>(x)  p = MatMul(t, v)  a = Add(p, b)
+    r = Transpose<perm = [0, 2, 1]>(a)  y = Sigmoid(r) }}"""
 _MATRICES = f"""{_H} g (float[6, 6] a, float[6, 6] b) => (float[6, 6] y) {{
     p = MatMul(a, b)  t = Transpose<perm = [1, 0]>(b)  y = Gemm<transB = 1>(p, t) }}"""
 
@@ -361,5 +365,34 @@ FAULTS = (
         "node.attrs[flag] = 1 - int(node.attrs.get(flag, 0))",
         "node.attrs[flag] = 1",
         _MATRICES,
+    ),
+    BrokenPass(
+        "what attention gives lies where windows do, not where their image does",
+        "windows-in-attention",
+        "movement.windows_in_attention",
+        "np.argsort(attending.rows)",
+        "attending.rows",
+        windows.swin(shift=1, mask=False),
+        windows.WEIGHTS,
+    ),
+    BrokenPass(
+        "a residual in another order than what it is added to is taken for one in the same",
+        "windows-in-attention",
+        "movement.row_orders",
+        "same = all(_equal(rows, orders[0]) for rows in orders)",
+        "same = any(_equal(rows, orders[0]) for rows in orders)",
+        windows.swin().replace(
+            "y = Add(x, r)", "z = Reshape(x, s1)  q = Add(o, z)  y = Reshape(q, s2)"
+        ),
+        windows.WEIGHTS,
+    ),
+    BrokenPass(
+        "a row is added as if its matrix still was turned",
+        "turned-products",
+        "products.turned_products",
+        "array.reshape(-1, 1)",
+        "array.reshape(1, -1)",
+        _MIXED,
+        "v b",
     ),
 )
