@@ -1,6 +1,6 @@
 """Frozen dataclasses to plain JSON and back, directed by their type hints and strict.
 
-A dataclass becomes an object with all of its fields, in order, but those with `MAY_LACK` that are None; where the hint is a union of classes,
+A dataclass becomes an object with all of its fields, in order, but those with `MAY_LACK` that are as they are by default; where the hint is a union of classes,
 or an abstract class, of which any kind may stand there, the object also says its ``type``. Tuples become
 arrays, enumerations their values, dimension expressions the form of `wpk.dims.to_json`, infinities and
 NaN strings, bytes base64. Reading back refuses unknown, missing and mistyped fields, naming the path of
@@ -23,7 +23,7 @@ from wpk import dims
 T = TypeVar("T")
 
 MAY_LACK = {"may_lack": True}
-"""Metadata of a field that is not written where it is None: digests of what has none are as they were before."""
+"""Metadata of a field that is not written where it has its default: digests of what has none are as they were before."""
 
 _TAG = "type"
 _INT_LIMIT = 2**63
@@ -89,7 +89,7 @@ def _encode_fields(value: Any) -> dict[str, Any]:
     return {
         name: encode(each, hints[name])
         for name, each in there.items()
-        if each is not None or name not in may_lack
+        if name not in may_lack or each != may_lack[name]
     }
 
 
@@ -190,9 +190,10 @@ def _decode_fields(data: Any, kind: Any, path: str) -> Any:
     for name in hints:
         if name not in data and name not in may_lack:
             raise FieldError(f"{path}.{name}", "missing")
-        if name in may_lack and data.get(name, 0) is None:
-            raise FieldError(f"{path}.{name}", "is none, and then is left out")
     values = {name: _decode(item, hints[name], f"{path}.{name}") for name, item in data.items()}
+    for name, value in values.items():
+        if name in may_lack and value == may_lack[name]:
+            raise FieldError(f"{path}.{name}", f"is {str(value).lower()}, and then is left out")
     try:
         return kind(**values)
     except (KeyError, ValueError, TypeError) as error:
@@ -263,5 +264,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 @cache
-def _may_lack(kind: Any) -> frozenset[str]:
-    return frozenset(each.name for each in dataclasses.fields(kind) if each.metadata == MAY_LACK)
+def _may_lack(kind: Any) -> dict[str, Any]:
+    """The fields that are left out where they have their defaults, with these."""
+    fields = dataclasses.fields(kind)
+    return {each.name: each.default for each in fields if each.metadata == MAY_LACK}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rows import (
+    ahead,
     bounds,
     branches,
     c_api,
@@ -36,6 +37,7 @@ MODULES = (
     faults,
     engines,
     branches,
+    ahead,
     c_api,
     core_operators,
     tensorrt,

@@ -498,3 +498,19 @@ def test_equal_layers_share_one_problem(tmp_path: Path) -> None:
     problems = [o.problem for o in model.program.operators]
     assert len(set(problems[1:3])) == 1
     assert all(isinstance(p, Convolution | Elementwise | Matmul | Normalisation) for p in problems)
+
+
+def test_what_an_epilogue_reads_is_known_as_a_constant_or_not(tmp_path: Path) -> None:
+    """A bias is one; a residual is not, nor is a gate of each channel that a kernel computes."""
+    text = """agraph (float[1,8,6,6] x, float[8,8,3,3] w1, float[8] w2, float[8,8,1,1] w3)
+    => (float[1,8,6,6] y) {
+        gate = GlobalAveragePool(x)
+        product = Conv<pads=[1,1,1,1]>(x, w1, w2)
+        gated = Mul(product, gate)
+        y = Add(gated, x)
+    }"""
+    model, _ = lowered(tmp_path, text)
+    (conv,) = (o.problem for o in model.program.operators if isinstance(o.problem, Convolution))
+    known = [each.constant for each in conv.epilogue.operands]
+    assert len(known) > 1
+    assert known.count(True) == 1

@@ -39,6 +39,15 @@ def test_a_problem_survives_json() -> None:
     assert decode(json.loads(text), Problem, "problem") == MATMUL  # type: ignore[type-abstract]
 
 
+def test_a_field_that_may_lack_is_left_out_where_it_has_its_default() -> None:
+    plain = Tensor(DType.FP16, (1,))
+    known = replace(plain, constant=True)
+    assert "constant" not in encode(plain, Tensor)
+    assert decode(encode(known, Tensor), Tensor, "y") == known
+    with pytest.raises(PlanError, match=r"y\.constant: is false, and then is left out"):
+        decode({**encode(plain, Tensor), "constant": False}, Tensor, "y")
+
+
 def test_a_launch_with_dimension_expressions_survives_json() -> None:
     grid = DimNode(DimOperation.CEIL_DIV, DimNode(DimOperation.PROD, 49, "batch"), 64)
     launch = Launch(

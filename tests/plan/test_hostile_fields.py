@@ -133,6 +133,10 @@ for _ in range(8):
         ([put(*OPERATOR, "inputs", to=["x"])], r"operator.inputs: 1 names"),
         ([put(*OPERATOR, "inputs", to=["y", "w"])], r"inputs\[0\]: 'x', the operator has 'y'"),
         (
+            [put(*OPERATOR, "problem", "inputs", 0, "constant", to=True)],
+            r"inputs\[0\]: 'x' is a value, the problem reads a constant",
+        ),
+        (
             [put(*STEP, "inputs", 0, to="y"), put(*OPERATOR, "inputs", 0, to="y")],
             r"inputs\[0\]: 'y' is used before all of it was written",
         ),

@@ -70,6 +70,7 @@ class Execution:
         output.view(np.uint8)[...] = _POISON
         held = [guarded(array) for array in inputs]
         constants = {1} if template.packing(problem, schedule) is not None else set()
+        constants |= {i for i, each in enumerate(problem.reads()) if each and each.tensor.constant}
         constants |= set(problem.constant_inputs)
         self._computed = [held[i] for i in range(len(held)) if i not in constants]
         sources = {s.digest: s for s in template.instantiate(problem, schedule)}

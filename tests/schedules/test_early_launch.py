@@ -20,6 +20,7 @@ from wpk.targets.registry import find_target
 
 H200, A100 = find_target("h200"), find_target("a100")
 _TOUCHED = "touched before waitForPrevious"
+_EITHER = "(touched|copied) before waitForPrevious"
 _COPIED = "copied before waitForPrevious"
 _ENDED = "ends without waitForPrevious"
 ONE_OF_EACH = list({case.template: case for case in CASES}.values())
@@ -52,6 +53,7 @@ STREAMING = ("pooling", "pad", "resize", "gather", "elementwise", "reduction", "
 WAIT = "previous_awaited"
 NO_WAIT = Fault("no wait", drop(WAIT), _TOUCHED)
 NO_WAIT_BEFORE_COPIES = Fault("no wait", drop(WAIT), _COPIED)
+NO_WAIT_AT_ALL = Fault("no wait", drop(WAIT), _EITHER)
 FAULTS: list[tuple[str, Fault]] = [
     *((name, NO_WAIT) for name in STREAMING),
     *(
@@ -109,7 +111,7 @@ FAULTS: list[tuple[str, Fault]] = [
         ),
     ),
     ("conv_patch", NO_WAIT),
-    *((name, NO_WAIT_BEFORE_COPIES) for name in ("conv_mma", "gemm_mma")),
+    *((name, NO_WAIT_AT_ALL) for name in ("conv_mma", "gemm_mma")),
     (
         "conv_mma",
         Fault(

@@ -37,6 +37,13 @@ struct OutputWindow
     }
 };
 
+// Whether a row is stored: below the limit, unless its map has another rule (output_tile.cuh).
+template <class Rows>
+WPK_DEVICE bool isRowStored(const Rows&, int row, int limit)
+{
+    return row < limit;
+}
+
 template <class Rows>
 OutputWindow(Rows, const void* const*, void*, int, int, int, int, int) -> OutputWindow<Rows>;
 template <class Rows>

@@ -36,11 +36,12 @@ struct Tensor
 {
     using Type = T;
     static constexpr int64 rowStride = detail::Strided<Leading, Rest...>::last;
+    static constexpr bool isNumber = Leading == 0 && ((Rest == 0) && ...); // the same everywhere
 
     // Elements from the start of the tensor. Only the leading axis may need 64 bits: templates refuse
     // tensors with 2^31 or more elements at one leading index.
     template <class... Index>
-    static WPK_DEVICE int64 offset(int leading, Index... rest)
+    static WPK_DEVICE constexpr int64 offset(int leading, Index... rest)
     {
         return leading * Leading + ((static_cast<int32>(rest) * static_cast<int32>(Rest)) + ... + 0);
     }

@@ -194,9 +194,10 @@ WPK_DEVICE void multiplyTile(
 // Multiplies all `steps` (at least one) tiles. With prefetch the next tile is on its way during the
 // computation, in registers, and goes to the other of two stages. Launched early, the kernel asks for the first tile
 // of a constant B before the kernels in front have ended, and lets the next one begin when all tiles have come.
-template <class Shape, bool ConstantB, class Sum, class LoaderA, class LoaderB>
+// `prefetch` asks for the epilogue's operands (operand_prefetch.cuh).
+template <class Shape, bool ConstantB, class Sum, class LoaderA, class LoaderB, class Prefetch>
 WPK_DEVICE void multiplySimtTiles(Sum (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
-    unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
+    unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps, const Prefetch& prefetch)
 {
     const auto fetch = [&]
     {
@@ -208,12 +209,14 @@ WPK_DEVICE void multiplySimtTiles(Sum (&acc)[Shape::threadM][Shape::threadN], co
         loaderA.finish(stage);
         loaderB.finish(stage + Shape::valuesA * sizeof(typename Shape::Value));
     };
+    if constexpr (ConstantB)
+        loaderB.begin(shared);
+    prefetch.constants(); // @operands_asked_for
+    waitIfEarly<Shape>(); // @previous_awaited
     if constexpr (!ConstantB)
-        waitIfEarly<Shape>();
-    loaderB.begin(shared);
-    if constexpr (ConstantB) // @previous_awaited
-        waitIfEarly<Shape>();
-    loaderA.begin(shared); // @first_tile_begun
+        loaderB.begin(shared);
+    loaderA.begin(shared);       // @first_tile_begun
+    prefetch.behindFirstTiles(); // @operands_touched
     deliver(shared);
     __syncthreads();
     for (int step = 0; step < steps; ++step)

@@ -29,13 +29,6 @@ WPK_DEVICE int stagedColumn(int column)
     return V == 8 ? column / 8 * 4 + column % 4 + column / 4 % 2 * kSecond : column;
 }
 
-// Whether a row is stored: below the limit, unless its map has another rule (output_tile.cuh).
-template <class Rows>
-WPK_DEVICE bool isRowStored(const Rows&, int row, int limit)
-{
-    return row < limit;
-}
-
 // Writes 16 rows of a warp's columns from its staging to where the window begins. InLoop as in EpilogueColumns.
 template <class Problem, class Shape, bool InLoop, class Rows>
 WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& window)

@@ -122,4 +122,5 @@ def constant_view(name: str, values: NDArray[Any]) -> View:
     dtype = from_numpy(values.dtype)
     if dtype is None:
         raise RefusedError(f"constant {name!r} has element type {values.dtype}")
-    return View(name, dtype, Extent(shape[0]), shape, contiguous_strides(shape))
+    strides = contiguous_strides(shape)
+    return View(name, dtype, Extent(shape[0]), shape, strides, constant=True)

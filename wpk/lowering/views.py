@@ -39,6 +39,7 @@ class View:
         offset: Elements from the start of the source.
         padding: Zero elements after the last one along the contiguous axis.
         alignment: Bytes, at most 16, that addresses of rows are multiples of.
+        constant: Whether the source is a constant.
     """
 
     source: str
@@ -49,6 +50,7 @@ class View:
     offset: int = 0
     padding: int = 0
     alignment: int = 16
+    constant: bool = False
 
     def tensor(self) -> Tensor:
         """Return this view as problems see it, with the alignment that its strides and offset leave."""
@@ -56,7 +58,8 @@ class View:
         for step in (self.offset, *(s for s in self.strides if s > 1)):
             while alignment > self.dtype.bytes and step * self.dtype.bytes % alignment:
                 alignment //= 2
-        return Tensor(self.dtype, self.strides, self.padding, max(alignment, self.dtype.bytes))
+        alignment = max(alignment, self.dtype.bytes)
+        return Tensor(self.dtype, self.strides, self.padding, alignment, self.constant)
 
     def transposed(self, perm: Sequence[int]) -> "View":
         """Return the view with its axes in another order; the free axis must stay the leading one."""

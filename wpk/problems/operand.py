@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from wpk.codec import MAY_LACK
 from wpk.dtypes import DType
 from wpk.expression import Acc, Expression
 
@@ -18,12 +19,15 @@ class Tensor:
             are zero. Who writes the tensor writes these zeros; who reads may read them.
         alignment: Bytes that the address and all non-unit strides are known to be multiples of
             (at least the element's size, at most 16).
+        constant: Whether it is known that no kernel writes it, so that kernels may ask for it before
+            those in front have ended.
     """
 
     dtype: DType
     strides: tuple[int, ...]
     padding: int = 0
     alignment: int = 16
+    constant: bool = field(default=False, metadata=MAY_LACK)
 
     def vector(self, axis: int) -> int:
         """Elements along ``axis`` that one aligned access may move; 1 unless it is contiguous."""

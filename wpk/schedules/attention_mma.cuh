@@ -14,6 +14,7 @@
 
 #include <wpk/kernels/attention_lengths.cuh>
 #include <wpk/kernels/attention_staging.cuh>
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
@@ -96,6 +97,24 @@ private:
     const T *const q_, *const k_, *const v_;
 };
 
+// Asks for what no kernel writes of the scores' operands: of a block's rows, under the keys of so many steps. Those of
+// all rows are mostly masks, which are few.
+template <class Problem, class Shape, class Lengths>
+WPK_DEVICE void prefetchBiases(const void* const* operands, const Lengths& lengths, const AttentionPlace& at, int steps)
+{
+    constexpr int kColumns = 8; // half a sector, of fp32 a whole one
+    if constexpr (Problem::operand_constants != 0)
+    {
+        const int keys = minOf(lengths.keys(), steps * Shape::keys), ofRow = ceilDivide(keys, kColumns);
+        const int firstRow = at.block * Shape::rows;
+        const int rows = minOf(Shape::rows, lengths.queries() - firstRow); // @bias_rows
+        WPK_KEEP_LOOP
+        for (int item = static_cast<int>(threadIdx.x); item < rows * ofRow; item += Shape::threads)
+            prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, operands,
+                lengths.firstKey(at.matrix), at.head, firstRow + item / ofRow, item % ofRow * kColumns);
+    }
+}
+
 // Writes a block's rows and their padding.
 template <class Problem, class Shape, class Lengths>
 WPK_DEVICE void storeAttention(const AttentionStaging<Shape>& staging, const void* const* inputs, void* y,
@@ -130,6 +149,7 @@ WPK_DEVICE void attentionOfBlock(const AttentionInputs<Problem>& inputs, const L
     const int matrix = at.matrix, head = at.head, firstRow = at.block * Shape::rows;
     const AttentionTiles<Problem, Shape, Lengths> tiles(shared, inputs.at, lengths, matrix, head);
     const int steps = tiles.steps();
+    prefetchBiases<Problem, Shape>(inputs.at + 3, lengths, at, Shape::stages);
     waitIfEarly<Schedule>();      // @previous_awaited
     tiles.beginQueries(firstRow); // @queries_begun
     WPK_KEEP_LOOP

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <wpk/kernels/attention_lengths.cuh>
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
@@ -113,11 +114,16 @@ template <class Problem, class Schedule, class Lengths>
 WPK_DEVICE void attentionOfWarps(const AttentionInputs<Problem>& inputs, int n, const Lengths& lengths, void* y)
 {
     __shared__ float queries[Schedule::warps][Problem::depth];
-    startIfEarly<Schedule>(); // @previous_awaited
+    releaseIfEarly<Schedule>();
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::warps + warpIndex();
-    if (item >= static_cast<int64>(n) * Problem::heads * lengths.queries())
+    const bool inside = item < static_cast<int64>(n) * Problem::heads * lengths.queries();
+    const AttentionPlace at = lengths.template place<1>(inside ? item : 0);
+    if (inside && laneIndex() < lengths.keys())
+        prefetchConstants<Problem::operand_constants>(
+            typename Problem::Operands{}, inputs.at + 3, lengths.firstKey(at.matrix), at.head, at.block, laneIndex());
+    waitIfEarly<Schedule>(); // @previous_awaited
+    if (!inside)
         return; // a whole warp
-    const AttentionPlace at = lengths.template place<1>(item);
     float* const query = queries[warpIndex()];
     for (int column = laneIndex(); column < Problem::depth; column += kWarpSize)
     {

@@ -6,6 +6,7 @@ from wpk.dims import DimExpr, ceil_div, product
 from wpk.expression import cpp_type
 from wpk.problems import Attention, Tensor
 from wpk.schedules.strided import (
+    constants_mask,
     cpp_tensor,
     cpp_tensors,
     is_wide,
@@ -70,6 +71,7 @@ def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
         "V": Type(cpp_tensor(v, _ORDER)),
         "Y": Type(cpp_tensor(y, _ORDER)),
         "Operands": Type(cpp_tensors(operands, _ORDER)),
+        "operand_constants": constants_mask(operands),
         "Scores": Type(cpp_type(problem.scores.expression)),
         "EpilogueOperands": Type(cpp_tensors(behind, _ORDER)),
         "Epilogue": Type(cpp_type(problem.ending.expression)),

@@ -5,6 +5,7 @@
 // (channel, tap, filter).
 #pragma once
 
+#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/operands.cuh>
 #include <wpk/kernels/tile_halo.cuh>
 
@@ -35,9 +36,18 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
         prefetchTensorMap(maps.at[1]);
         askForFilters(memory, maps.at[1], firstFilter);
     }
-    __syncwarp();    // the producer's lanes took different ways
-    __syncthreads(); // @barriers_there
-    if (kEarly)      // @previous_awaited
+    const auto window = [=](const auto& tile)
+    {
+        return OutputWindow{tile, inputs.at + 2, y, Shape::kPixels, Problem::k, kStored}.from(0, firstFilter);
+    };
+    const auto first = window(tiles.tile());
+    const OperandPrefetch<Problem, decltype(tiles.tile()), Shape::kPixels, Shape::blockN, Shape::warpsM * kWarpSize>
+        prefetch(first, static_cast<int>(threadIdx.x) - team * Shape::warpsM * kWarpSize);
+    if (isConsumer && !tiles.isDone())
+        prefetch.constants(); // @operands_asked_for
+    __syncwarp();             // the producer's lanes took different ways
+    __syncthreads();          // @barriers_there
+    if (kEarly)               // @previous_awaited
         waitForPrevious();
     if (isProducer)
     {
@@ -49,16 +59,17 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
         return;
     const PatchRows<Problem, Schedule, Shape> rows;
     PipelineState<Shape::patches> state;
+    if (!tiles.isDone())
+        prefetch.behindFirstTiles(); // @operands_touched
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
         float acc[Shape::accumulators] = {}; // @sums_begun
         multiplyPatches<T, Problem>(acc, memory, team, rows, state);
-        const OutputWindow window{tiles.tile(), inputs.at + 2, y, Shape::kPixels, Problem::k, kStored};
         // Rows are counted from the first warp of the block on; the team's first has pixel 0.
         // @sums_staged
         storeTilesInLoop<Problem, Shape>(
-            acc, shared + memory.kStagingAt, window.from(-team * Shape::warpsM * 16, firstFilter));
+            acc, shared + memory.kStagingAt, window(tiles.tile()).from(-team * Shape::warpsM * 16, 0));
     }
 }
 

@@ -5,6 +5,7 @@
 // are named by conv_mma.py.
 #pragma once
 
+#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_async.cuh>
 #include <wpk/kernels/tile_gather.cuh>
@@ -51,20 +52,21 @@ WPK_DEVICE void convMma(
         static_cast<const typename Problem::X*>(inputs.at[0]) + group * (Problem::c * Problem::x_c);
     const StoredB* const filters =
         static_cast<const StoredB*>(inputs.at[1]) + static_cast<int64>(group) * Problem::k * Problem::depth;
+    const int valid = (group + 1) * Problem::k;
+    const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
+    const OutputWindow output{PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, rows, valid, stored};
+    const auto window = output.from(firstRow, group * Problem::k + firstFilter);
+    const auto prefetch = prefetchOf<Problem, Shape, Shape::threads, (Schedule::split > 1)>(window);
     LoaderA loaderA({input, rows}, firstRow, range.first * Shape::blockK);
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     typename Shape::Sum acc[Shape::tilesM][Shape::tilesN][4] = {};
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     multiplyTiles<T, Shape, Fragments, true>(
-        acc, shared, loaderA, loaderB, range.count, inputLimits<Problem>(inputs), range.first * kSteps);
-    if (!range.template sum<Shape::threads>(acc, shared, partials))
+        acc, shared, loaderA, loaderB, range.count, prefetch, inputLimits<Problem>(inputs), range.first * kSteps);
+    if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
         return;
-
-    const int valid = (group + 1) * Problem::k;
-    const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
-    const OutputWindow window{PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, rows, valid, stored};
-    storeTiles<Problem, Shape>(acc, shared, window.from(firstRow, group * Problem::k + firstFilter));
+    storeTiles<Problem, Shape>(acc, shared, window);
 }
 
 } // namespace wpk

@@ -5,6 +5,7 @@
 // conv_patch.py. Filters are packed as rows of chunks.
 #pragma once
 
+#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/operands.cuh>
 #include <wpk/kernels/tile_mma.cuh>
 #include <wpk/kernels/tile_patch.cuh>
@@ -174,12 +175,21 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
 
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     copyFilters<Shape, Problem>(shared, inputs.at[1], firstFilter);
-    waitIfEarly<Schedule>(); // @previous_awaited
     const int first = static_cast<int>(blockIdx.x) * Schedule::tiles;
     const int end = minOf(first + Schedule::tiles, n * Tile::kTiles);
+    const auto window = [=](int index)
+    {
+        return OutputWindow{Tile(index), inputs.at + 2, y, Shape::blockM, Problem::k, Problem::k + Problem::y_padding}
+            .from(0, firstFilter);
+    };
+    auto prefetch = prefetchOf<Problem, Shape, Shape::threads>(window(first));
+    prefetch.constants();    // @operands_asked_for
+    waitIfEarly<Schedule>(); // @previous_awaited
     PatchLoader<T, PatchOf, Problem, typename Shape::Stored, Shape::threads> loader(inputs.at[0]);
+    const typename decltype(prefetch)::Loaded operands(prefetch); // @operands_touched
     loader.begin(Tile(first));
     loader.finish(patch);
+    operands.finish();
     waitCopies<0>();
     const PatchFragments<Shape> fragments(shared, patch);
     for (int index = first; index < end; ++index)
@@ -202,9 +212,7 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
             __syncthreads(); // nobody reads the patch any more
             loader.finish(patch);
         }
-        const OutputWindow window{
-            Tile(index), inputs.at + 2, y, Shape::blockM, Problem::k, Problem::k + Problem::y_padding};
-        storeTiles<Problem, Shape>(acc, staging, window.from(0, firstFilter));
+        storeTiles<Problem, Shape>(acc, staging, window(index));
     }
 }
 

@@ -5,6 +5,7 @@
 // are named by conv_simt.py.
 #pragma once
 
+#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_simt.cuh>
@@ -40,19 +41,20 @@ WPK_DEVICE void convSimt(
     const W* const filters =
         static_cast<const W*>(inputs.at[1]) + static_cast<int64>(group) * Problem::k * Problem::depth;
     const X* const input = static_cast<const X*>(inputs.at[0]) + group * (Problem::c * Problem::x_c);
+    const int valid = (group + 1) * Problem::k;
+    const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
+    const OutputWindow output{PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, rows, valid, stored};
+    const auto window = output.from(firstRow, group * Problem::k + firstFilter);
+    const auto prefetch = prefetchOf<Problem, Shape, Shape::threads, (Schedule::split > 1)>(window);
     LoaderA loaderA({input, rows}, firstRow, range.first * Shape::blockK, limits);
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     const SimtThread<Shape> thread;
     SimtSum<X, W, float> acc[Shape::threadM][Shape::threadN] = {};
-    multiplySimtTiles<Shape, true>(acc, thread, shared, loaderA, loaderB, range.count);
-    if (!range.template sum<Shape::threads>(acc, shared, partials))
+    multiplySimtTiles<Shape, true>(acc, thread, shared, loaderA, loaderB, range.count, prefetch);
+    if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
         return;
-
-    const int valid = (group + 1) * Problem::k;
-    const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
-    const OutputWindow window{PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, rows, valid, stored};
-    storeSimtTile<Problem, Shape>(acc, thread, window.from(firstRow, group * Problem::k + firstFilter));
+    storeSimtTile<Problem, Shape>(acc, thread, window);
 }
 
 } // namespace wpk

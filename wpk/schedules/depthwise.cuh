@@ -7,6 +7,7 @@
 // paddingC, paddingQ: zeros that follow y's last channel or column.
 #pragma once
 
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/depthwise_tile.cuh>
 #include <wpk/kernels/early_launch.cuh>
 
@@ -65,6 +66,21 @@ WPK_DEVICE void convolveRow(const void* x, const void* weight, int n, int p, int
     }
 }
 
+// Asks for the filter from row Begin on, which the grid's threads share.
+template <class Problem, int Begin, int Threads>
+WPK_DEVICE void prefetchFilter(const void* weight)
+{
+    using Weight = typename Problem::Weight;
+    constexpr int kElements = kSectorBytes / static_cast<int>(sizeof(typename Weight::Type));
+    constexpr int kBegin = static_cast<int>(Weight::offset(Begin, 0, 0));
+    constexpr int kEnd = static_cast<int>(Weight::offset(Problem::filterH, 0, 0)); // @filter_end
+    const typename Weight::Type* const filter = static_cast<const typename Weight::Type*>(weight);
+    const int thread = static_cast<int>(blockIdx.x) * Threads + static_cast<int>(threadIdx.x);
+    WPK_KEEP_LOOP
+    for (int at = kBegin + thread * kElements; at < kEnd; at += static_cast<int>(gridDim.x) * (Threads * kElements))
+        prefetchConstant(filter + at);
+}
+
 // Whether an operand is the same at all pixels of an image, as biases are.
 template <class T>
 inline constexpr bool isOfImage = false;
@@ -115,6 +131,13 @@ struct DepthwiseEnd
     int n, p, q;
     typename Tile::Part part;
     Operands ofImage;
+
+    // Asks for what no kernel writes, of one pixel: mostly it is the same at all.
+    WPK_DEVICE void prefetch() const
+    {
+        if (part.valid > 0)
+            prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, pointers, n, p, q, part.start);
+    }
 
     WPK_DEVICE void begin()
     {
@@ -203,6 +226,9 @@ WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, vo
     const bool computes = (Problem::paddingC == 0 || part.valid > 0) && (Problem::paddingQ == 0 || end.q < Problem::q);
     typename Tile::Weights weights[Tile::weightRows][Problem::filterW] = {};
     releaseIfEarly<Schedule>();
+    detail::prefetchFilter<Problem, Tile::weightRows, Schedule::threads>(inputs.at[1]);
+    if (computes)
+        end.prefetch();
     WPK_UNROLL
     for (int r = 0; r < Tile::weightRows; ++r)
     {

@@ -18,7 +18,7 @@ from wpk.schedules.limit import Figures, Limit
 from wpk.schedules.packings import depthwise_row
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
-from wpk.schedules.strided import cpp_tensor, is_wide, why_operand_missing
+from wpk.schedules.strided import constants_mask, cpp_tensor, is_wide, why_operand_missing
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.targets import Target
@@ -57,7 +57,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
     """Inputs and weights are loaded once for all outputs of a thread's tile; sums are fp32."""
 
     name: ClassVar[str] = "depthwise"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     problem_type = Convolution
     schedule_type = DepthwiseSchedule
 
@@ -157,6 +157,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
                 "X": Type(cpp_tensor(problem.x, ORDER)),
                 "Weight": Type(cpp_tensor(_weight(problem), (0, 1, 2))),
                 **image_members(problem),
+                "operand_constants": constants_mask(problem.epilogue.operands),
                 "transposed": problem.transposed,
                 "multiplier": problem.k // problem.c,
                 **both_axes("filter", problem.filter),

@@ -6,6 +6,7 @@
 // one along which y is contiguous.
 #pragma once
 
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
@@ -88,7 +89,20 @@ WPK_DEVICE void elementwise(Inputs<Problem::Operands::count> inputs, int n, void
     using Place = Domain<Problem::wide, Problem::d1, Problem::d2, Problem::d3, Part::chunks>;
     const int64 first = firstItem<threads * count>(), end = Place::items(n);
     detail::Item<Problem, V, Problem::isCopy> items[count];
-    startIfEarly<Schedule>(); // @previous_awaited
+    releaseIfEarly<Schedule>();
+    WPK_UNROLL
+    for (int i = 0; Problem::operand_constants != 0 && i < count; ++i)
+    {
+        const int64 index = first + i * threads;
+        if (index >= end)
+            break;
+        const Place at(index);
+        const Part part(at.at[3]);
+        if (part.valid > 0)
+            prefetchConstants<Problem::operand_constants>(
+                typename Problem::Operands{}, inputs.at, at.leading, at.at[0], at.at[1], at.at[2], part.start);
+    }
+    waitIfEarly<Schedule>(); // @previous_awaited
     WPK_UNROLL
     for (int i = 0; i < count; ++i)
     {

@@ -16,6 +16,7 @@ from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
+    constants_mask,
     cpp_tensor,
     cpp_tensors,
     is_wide,
@@ -54,7 +55,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
     """Walks y's rows; inputs are read at their own strides."""
 
     name: ClassVar[str] = "elementwise"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     problem_type = Elementwise
     schedule_type = ElementwiseSchedule
 
@@ -115,6 +116,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
         return KernelPlan(
             members={
                 "Operands": Type(cpp_tensors(domain.inputs, order)),
+                "operand_constants": constants_mask(domain.inputs),
                 "Y": Type(cpp_tensor(domain.y, order)),
                 "Expression": Type(cpp_type(problem.expression)),
                 "isCopy": is_copy(problem),

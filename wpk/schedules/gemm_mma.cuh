@@ -6,6 +6,7 @@
 #pragma once
 
 #include <wpk/kernels/matrix_block.cuh>
+#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_async.cuh>
 #include <wpk/kernels/tile_gather.cuh>
@@ -69,14 +70,17 @@ WPK_DEVICE void gemmMma(
     const MatrixBlock<Problem, Shape> block(inputs, leading);
     const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;
     const int firstDepth = range.first * Shape::blockK;
+    const auto window = block.window(inputs.at + 2, y);
+    const auto prefetch = prefetchOf<Problem, Shape, Shape::threads, (Schedule::split > 1)>(window);
     LoaderA loaderA({block.a, block.m}, block.firstRow, firstDepth);
     LoaderB loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
 
     typename Shape::Sum acc[Shape::tilesM][Shape::tilesN][4] = {};
-    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count); // @constant_b
-    if (!range.template sum<Shape::threads>(acc, shared, partials))
+    // @constant_b
+    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count, prefetch);
+    if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
         return;
-    storeTiles<Problem, Shape>(acc, shared, block.window(inputs.at + 2, y));
+    storeTiles<Problem, Shape>(acc, shared, window);
 }
 
 } // namespace wpk

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <wpk/kernels/matrix_block.cuh>
+#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_simt.cuh>
@@ -34,15 +35,18 @@ WPK_DEVICE void gemmSimt(
     const MatrixBlock<Problem, Shape> block(inputs, leading);
     const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;
     const int firstDepth = range.first * Shape::blockK;
+    const auto window = block.window(inputs.at + 2, y);
+    const auto prefetch = prefetchOf<Problem, Shape, Shape::threads, (Schedule::split > 1)>(window);
     LoaderA loaderA({block.a, block.m}, block.firstRow, firstDepth);
     LoaderB loaderB({block.b, Problem::n}, block.firstColumn, firstDepth);
 
     const SimtThread<Shape> thread;
     SimtSum<A, B, Number> acc[Shape::threadM][Shape::threadN] = {};
-    multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count); // @constant_b
-    if (!range.template sum<Shape::threads>(acc, shared, partials))
+    // @constant_b
+    multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count, prefetch);
+    if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
         return;
-    storeSimtTile<Problem, Shape>(acc, thread, block.window(inputs.at + 2, y));
+    storeSimtTile<Problem, Shape>(acc, thread, window);
 }
 
 } // namespace wpk

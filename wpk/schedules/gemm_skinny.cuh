@@ -8,6 +8,7 @@
 
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/matrix_block.cuh>
+#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/skinny_operands.cuh>
 #include <wpk/kernels/skinny_sums.cuh>
 #include <wpk/kernels/split_k.cuh>
@@ -40,11 +41,13 @@ WPK_DEVICE void gemmSkinny(
     B b;
     if constexpr (kAhead)
         b.load(fromB, columns, thread, range.first);
+    const auto window = block.window(inputs.at + 2, y);
+    prefetchOf<Problem, Shape, Shape::threads>(window).constants();
     waitIfEarly<Shape>();                                         // @previous_awaited
     a.load(fromA, block.m - block.firstRow, thread, range.first); // @rows_begun
     if constexpr (!kAhead)
         b.load(fromB, columns, thread, range.first);
-    const SkinnyOutputs<Problem, Shape> outputs(block.window(inputs.at + 2, y));
+    const SkinnyOutputs<Problem, Shape> outputs(window);
 
     Sums sums;
     WPK_KEEP_LOOP

@@ -2,6 +2,7 @@
 
 from wpk.expression import cpp_type
 from wpk.problems import ClampedConvolution, Convolution, Matmul, Tensor
+from wpk.schedules.strided import constants_mask
 from wpk.schedules.unit import Member, Type
 
 _AXES = {
@@ -15,7 +16,7 @@ _VECTOR_BYTES = 16
 
 
 def epilogue_members(problem: Convolution | Matmul, max_width: int = 8) -> dict[str, Member]:
-    """Return the types ``Y``, ``Operands``, ``Epilogue`` and the number ``y_padding``.
+    """Return the types ``Y``, ``Operands``, ``Epilogue`` and the numbers ``operand_constants``, ``y_padding``.
 
     Args:
         problem: What is stored, and where.
@@ -30,6 +31,7 @@ def epilogue_members(problem: Convolution | Matmul, max_width: int = 8) -> dict[
     return {
         "Y": Type(_strided(problem.y, width, axes)),
         "Operands": Type(f"wpk::Tensors<{operands}>"),
+        "operand_constants": constants_mask(problem.epilogue.operands),
         "Epilogue": Type(cpp_type(problem.epilogue.expression)),
         "y_padding": problem.y.padding,
     }

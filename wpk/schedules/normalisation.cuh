@@ -10,6 +10,7 @@
 // columns; rowPadding: zeros that follow y's rows.
 #pragma once
 
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
@@ -176,6 +177,22 @@ private:
     }
 };
 
+// Asks for what no kernel writes, of the first runs of a row.
+template <class Problem, class Row>
+WPK_DEVICE void prefetchOfRow(const Row& row)
+{
+    WPK_UNROLL
+    for (int run = 0; run < minOf(Row::runs, 8); ++run)
+    {
+        if (row.valid(run) <= 0)
+            continue;
+        prefetchConstants<Problem::input_constants>(
+            typename Problem::Inputs{}, row.inputs, row.leading, row.o1, row.o2, row.column(run));
+        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, row.inputs + Problem::Inputs::count,
+            row.leading, row.o1, row.o2, row.column(run));
+    }
+}
+
 // y = (value - shift) * scale, or exp(value - shift) * scale for a softmax.
 template <class Number>
 struct NormScale
@@ -221,11 +238,15 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
     constexpr int V = Schedule::vector, threads = Schedule::threads, room = Problem::columns + Problem::rowPadding;
     const int thread = static_cast<int>(threadIdx.x);
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::rows + thread / threads;
-    startIfEarly<Schedule>(); // @previous_awaited
-    if (item >= Place::items(n))
-        return; // a whole warp, or a whole block
-    const Place at(item);
+    releaseIfEarly<Schedule>();
+    const bool inside = item < Place::items(n);
+    const Place at(inside ? item : 0);
     Row row{inputs.at, at.leading, at.at[0], at.at[1], thread % threads * V, {}};
+    if (inside)
+        detail::prefetchOfRow<Problem>(row);
+    waitIfEarly<Schedule>(); // @previous_awaited
+    if (!inside)
+        return; // a whole warp, or a whole block
     detail::NormTail<Problem, Row> tail;
     tail.load(row, inputs.at + Problem::Inputs::count);
     row.prepare();

@@ -14,6 +14,7 @@ from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
+    constants_mask,
     cpp_tensor,
     cpp_tensors,
     is_wide,
@@ -71,7 +72,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     """A warp or a block to a row; statistics are fp32, a layer norm's in two passes."""
 
     name: ClassVar[str] = "normalisation"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     problem_type = Normalisation
     schedule_type = NormalisationSchedule
 
@@ -167,6 +168,8 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
                 "Inputs": Type(cpp_tensors(problem.inputs, order)),
                 "Y": Type(cpp_tensor(problem.y, order)),
                 "Operands": Type(cpp_tensors(operands, order)),
+                "input_constants": constants_mask(problem.inputs),
+                "operand_constants": constants_mask(operands),
                 "Prologue": Type(cpp_type(problem.prologue)),
                 "Epilogue": Type(cpp_type(problem.epilogue.expression)),
                 "kind": Enumerator(f"wpk::NormKind::{_KINDS[problem.kind]}"),

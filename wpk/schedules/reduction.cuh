@@ -11,6 +11,7 @@
 // Y and Operands over (leading, o1, o2, row); kind; Prologue; Epilogue; rowPadding: zeros that follow y's rows.
 #pragma once
 
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
@@ -161,7 +162,11 @@ WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::cou
     const Place at(inside ? item : 0);
     const Part part(at.at[2]);
     Number sums[V] = {};
-    startIfEarly<Schedule>(); // @previous_awaited
+    releaseIfEarly<Schedule>();
+    if (inside && share == 0 && part.valid > 0)
+        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, inputs.at + Problem::Inputs::count,
+            at.leading, at.at[0], at.at[1], part.start);
+    waitIfEarly<Schedule>(); // @previous_awaited
     if (inside && part.valid > 0)
     {
         detail::reduceShare<Problem, V, outputs, splits>(

@@ -15,6 +15,7 @@ from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
 from wpk.schedules.strided import (
+    constants_mask,
     cpp_tensor,
     cpp_tensors,
     is_wide,
@@ -61,7 +62,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     """Threads walk the axis along which the inputs are contiguous, reduced or not; sums are fp32, or fp64."""
 
     name: ClassVar[str] = "reduction"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     problem_type = Reduction
     schedule_type = ReductionSchedule
 
@@ -187,6 +188,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
                 "Inputs": Type(cpp_tensors(problem.inputs, x_order)),
                 "Y": Type(cpp_tensor(problem.y, y_order)),
                 "Operands": Type(cpp_tensors(problem.epilogue.operands, y_order)),
+                "operand_constants": constants_mask(problem.epilogue.operands),
                 "Prologue": Type(cpp_type(problem.prologue)),
                 "Epilogue": Type(cpp_type(problem.epilogue.expression)),
                 "kind": Enumerator(f"wpk::ReduceKind::{problem.kind.value}"),

@@ -26,6 +26,11 @@ def cpp_tensors(tensors: Sequence[Tensor], order: Sequence[int | None]) -> str:
     return f"wpk::Tensors<{', '.join(cpp_tensor(tensor, order) for tensor in tensors)}>"
 
 
+def constants_mask(tensors: Sequence[Tensor]) -> int:
+    """Return a bit for each tensor that no kernel writes."""
+    return sum(tensor.constant << index for index, tensor in enumerate(tensors))
+
+
 def with_strides(tensor: Tensor, strides: tuple[int, ...]) -> Tensor:
     """Return the tensor seen with other axes; its alignment falls where a new stride asks for it."""
     alignment = tensor.alignment

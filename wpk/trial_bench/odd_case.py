@@ -1,12 +1,14 @@
 """An odd case is made from nothing but a problem: random operands, each in memory of its own, and the reference."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.checks import Reference
 from wpk.extent import Extent
 from wpk.libraries import random_case
 from wpk.lowering.program import Buffer, Operator, Program, Value
 from wpk.problems import Access, Problem
+from wpk.strided import strided
 from wpk.trial_bench.cases import Case
 
 _OUTPUT = "y"
@@ -29,10 +31,18 @@ def odd_case(problem: Problem) -> Case | None:
     values = {
         name: _value(name, access, given[name].shape, leading)
         for index, (name, access) in enumerate(zip(names, inputs, strict=True))
-        if access is not None and index not in problem.constant_inputs
+        if access is not None
+        and not access.tensor.constant
+        and index not in problem.constant_inputs
     }
     values[_OUTPUT] = _value(_OUTPUT, output, drawn.output.shape, leading)
-    constants = {name: array for name, array in given.items() if name not in values}
+    constants = {
+        name: _laid_out(access, given[name])
+        if access is not None and access.tensor.constant
+        else given[name]
+        for name, access in zip(names, inputs, strict=True)
+        if name not in values
+    }
     program = Program(
         inputs=tuple(name for name in names if name in values),
         outputs=(_OUTPUT,),
@@ -45,6 +55,15 @@ def odd_case(problem: Problem) -> Case | None:
     memory = {name: array for name, array in given.items() if name in values}
     result = Reference(_OUTPUT, {_OUTPUT: drawn.output}, {_OUTPUT: drawn.allowed})
     return Case(program, memory, result)
+
+
+def _laid_out(access: Access, array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """A constant's memory: its elements where the problem's strides have them."""
+    tensor = access.tensor
+    memory = np.zeros(access.span_bytes({}) // tensor.dtype.bytes + tensor.padding, array.dtype)
+    strides = [step * memory.itemsize for step in tensor.strides]
+    strided(memory, array.shape, strides)[...] = array
+    return memory
 
 
 def _value(name: str, access: Access, shape: tuple[int, ...], leading: Extent) -> Value:

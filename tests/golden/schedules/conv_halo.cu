@@ -15,6 +15,7 @@ struct Problem {
   static constexpr int pad_w = 1;
   using Y = wpk::Strided<wpk::Half, 8, 200704, 3584, 64, 1>;
   using Operands = wpk::Tensors<wpk::Strided<float, 4, 0, 0, 0, 1>>;
+  static constexpr int operand_constants = 0;
   using Epilogue = wpk::Relu<wpk::Add<wpk::Acc, wpk::Operand<0>>>;
   static constexpr int y_padding = 0;
   static constexpr int dilation_h = 1;

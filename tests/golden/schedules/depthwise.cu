@@ -21,6 +21,7 @@ struct Problem {
   static constexpr int paddingC = 0;
   static constexpr int paddingQ = 0;
   static constexpr bool channelsFastest = true;
+  static constexpr int operand_constants = 0;
   static constexpr bool transposed = false;
   static constexpr int multiplier = 1;
   static constexpr int filterH = 3;

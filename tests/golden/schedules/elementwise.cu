@@ -3,6 +3,7 @@
 namespace {
 struct Problem {
   using Operands = wpk::Tensors<wpk::Tensor<wpk::Half, 16, 200704, 0, 0, 0, 1>>;
+  static constexpr int operand_constants = 0;
   using Y = wpk::Tensor<wpk::Half, 16, 200704, 0, 0, 0, 1>;
   using Expression = wpk::Mul<wpk::Operand<0>, wpk::Sigmoid<wpk::Operand<0>>>;
   static constexpr bool isCopy = false;

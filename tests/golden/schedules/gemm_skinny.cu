@@ -15,6 +15,7 @@ struct Problem {
   static constexpr bool b_constant = true;
   using Y = wpk::Strided<wpk::Bfloat16, 1, 0, 0, 1000, 1>;
   using Operands = wpk::Tensors<wpk::Strided<float, 1, 0, 0, 0, 1>>;
+  static constexpr int operand_constants = 0;
   using Epilogue = wpk::Add<wpk::Acc, wpk::Operand<0>>;
   static constexpr int y_padding = 0;
   static constexpr wpk::int64 a_m = 1280;
@@ -38,13 +39,13 @@ struct Schedule {
   static constexpr int early = 0;
   static constexpr int shared_bytes = 256;
 
-  static_assert(depth * thread_n <= 16, "a thread has at most 16 vectors of b in a step");
+  static_assert(depth * thread_n * (1 + prefetch) <= 16, "a thread has at most 16 vectors of b in flight");
   static_assert(block_m >= 1 && (block_m & (block_m - 1)) == 0, "block_m is a power of two");
   static_assert(thread_n >= 1 && (thread_n & (thread_n - 1)) == 0, "thread_n is a power of two");
   static_assert(threads_k >= 1 && (threads_k & (threads_k - 1)) == 0, "threads_k is a power of two");
   static_assert(threads_n >= 1 && (threads_n & (threads_n - 1)) == 0, "threads_n is a power of two");
   static_assert(depth >= 1 && (depth & (depth - 1)) == 0, "depth is a power of two");
-  static_assert(depth <= 16, "a thread has at most 16 vectors of b in a step");
+  static_assert(depth * (1 + prefetch) <= 16, "a thread has at most 16 vectors of b in flight");
   static_assert(32 <= threads_n * threads_k && threads_n * threads_k <= 1024, "a block has 32 to 1024 threads");
   static_assert(threads_n * threads_k % 32 == 0, "a block has whole warps");
   static_assert(block_m * thread_n <= 64, "a thread has at most 64 sums");

@@ -16,6 +16,7 @@ struct Problem {
   static constexpr bool b_constant = true;
   using Y = wpk::Strided<wpk::Bfloat16, 8, 0, 0, 768, 1>;
   using Operands = wpk::Tensors<wpk::Strided<float, 4, 0, 0, 0, 1>>;
+  static constexpr int operand_constants = 0;
   using Epilogue = wpk::Add<wpk::Acc, wpk::Operand<0>>;
   static constexpr int y_padding = 0;
   static constexpr bool b_across = false;

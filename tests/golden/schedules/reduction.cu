@@ -5,6 +5,7 @@ struct Problem {
   using Inputs = wpk::Tensors<wpk::Tensor<wpk::Half, 16, 25088, 0, 0, 0, 3584, 512, 1>>;
   using Y = wpk::Tensor<wpk::Half, 16, 512, 0, 0, 1>;
   using Operands = wpk::Tensors<>;
+  static constexpr int operand_constants = 0;
   using Prologue = wpk::Operand<0>;
   using Epilogue = wpk::Acc;
   static constexpr auto kind = wpk::ReduceKind::mean;

@@ -61,7 +61,7 @@ def _rows(dtype: DType, rows: int, columns: int) -> Tensor:
 
 
 BIAS = Epilogue(apply("Relu", apply("Add", Acc(), Operand(0))), (Tensor(SINGLE, (0, 1, 0, 0)),))
-"""A constant that the plan's weights hold; kernels read it behind the wait like anything else."""
+"""Of which nobody says that it is a constant."""
 
 _BIASED: dict[str, Any] = {"bias": SINGLE, "relu": True}
 

@@ -122,7 +122,7 @@ def _read_value(
         raise wrong(path, f"no value or weight is called {name!r}")
     if access is None:
         raise wrong(path, f"'{name}' is a value, the problem reads a packed constant")
-    if index in step.operator.problem.constant_inputs:
+    if access.tensor.constant or index in step.operator.problem.constant_inputs:
         raise wrong(path, f"'{name}' is a value, the problem reads a constant")
     if name != expected:
         raise wrong(path, f"{name!r}, the operator has {expected!r}")
