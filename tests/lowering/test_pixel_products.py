@@ -30,7 +30,9 @@ OTHERS = {
 
 
 def _problems(path: Path, precision: Precision = Precision.FP32) -> list[Problem]:
-    return [each.problem for each in lower_model(path, {}, precision).program.operators]
+    return [
+        each.problem for each in lower_model(path, {}, precision, clusters=False).program.operators
+    ]
 
 
 @pytest.mark.parametrize("precision", [Precision.FP32, Precision.FP16])

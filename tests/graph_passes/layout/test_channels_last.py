@@ -19,7 +19,7 @@ class FuseAndLayOut(GraphPass):
     name = "fuse-and-lay-out"
 
     def apply(self, graph: gs.Graph) -> PassResult:
-        result = FuseOperators()(graph)
+        result = FuseOperators(clusters=False)(graph)
         laid_out = ChannelsLast()(graph)
         return PassResult(
             result.rewritten + laid_out.rewritten, [*result.refusals, *laid_out.refusals]
