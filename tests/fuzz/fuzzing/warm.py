@@ -10,7 +10,6 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import wpk.engine.engine
-import wpk.pipeline
 import wpk.search.models.model_search as model_search
 from wpk.build import Compilation, CompiledKernel, CompilePool, KernelCache
 from wpk.build.pool import Progress
@@ -23,6 +22,9 @@ from wpk.search.models.static_search import Shortlists
 from wpk.trial import Status
 
 LAUNCH_SECONDS = 60.0
+WAYS = ("from_model", "from_lock")
+"""Modules of the pipeline that compile."""
+
 CASES_A_DEVICE = 60
 """An emulator keeps what it loaded: it is made new now and then."""
 
@@ -54,8 +56,9 @@ class Warm:
             return ranked(self, first, count)
 
         self._patches = [
-            patch.object(wpk.pipeline, "CompilePool", self._compile_pool),
-            patch.object(wpk.pipeline, "open_device", lambda _: nullcontext(self.device())),
+            *(patch(f"wpk.pipeline.{way}.CompilePool", self._compile_pool) for way in WAYS),
+            patch("wpk.pipeline.making.open_device", lambda _: nullcontext(self.device())),
+            patch("wpk.pipeline.from_lock.open_device", lambda _: nullcontext(self.device())),
             patch.object(model_search, "FINALISTS", self._finalists),
             patch.object(Shortlists, "finalists", few),
             patch.object(wpk.engine.engine, "RuntimeProcess", self._lent_runtime),
