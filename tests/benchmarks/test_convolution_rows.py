@@ -16,7 +16,7 @@ from support.plans.candidates import kernel, library_call
 from wpk.libraries.cudnn_problems import why_not
 from wpk.lowering.model import lower_model
 from wpk.plan.measurement import Contestant, Measurement, Ratio
-from wpk.problems import Convolution
+from wpk.problems import Convolution, Problem
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -46,7 +46,14 @@ def test_the_papers_layers_are_those_that_the_searchers_were_studied_on(tmp_path
     operators = lower_model(path, {}, table.precision).program.operators
     problem_of = {node: each.problem for each in operators for node in each.nodes}
     for layer, row in zip(WOODPECKER, PAPER_ROWS, strict=True):
-        assert problem_of[layer] == ROWS[row]
+        assert _plain(problem_of[layer]) == ROWS[row]
+
+
+def _plain(problem: Problem) -> Problem:
+    """Without what is known of operands, which the studies do not use."""
+    assert isinstance(problem, Convolution)
+    operands = tuple(replace(each, constant=False) for each in problem.epilogue.operands)
+    return replace(problem, epilogue=replace(problem.epilogue, operands=operands))
 
 
 FAST, EVEN, SLOW = Ratio(12.0, 11.0, 13.0), Ratio(3.0, 2.9, 3.1), Ratio(0.5, 0.4, 0.6)

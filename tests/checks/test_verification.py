@@ -90,7 +90,7 @@ def test_every_stage_is_told_from_its_begin_to_its_end(
         return [(name, done, total) for done in range(total + 1)]
 
     passes = prove_passes(lowered(bundle, small_model), Scope(), tell)
-    assert told == stage("checking graph passes", 3)
+    assert list(dict.fromkeys(told)) == stage("checking graph passes", 3)  # told at every node
     told.clear()
     verify(bundle, passes, Emulator(), tell)
     expected = []

@@ -50,7 +50,9 @@ def _draw_below(program: Program, value: Value) -> int:
 
 def _rows_of_one(program: Program, operator: Operator) -> int:
     """Of an operator that makes the index of joined tables: rows of the smallest; 0 of any other."""
-    made = program.values[operator.outputs[0]]
+    made = program.values.get(operator.outputs[0])
+    if made is None:  # a step of ONNX Runtime gives it to the caller
+        return 0
     divisors = [operator.inputs[index] for index in operator.problem.divisors()]
     rows = [int(program.constants[each].min()) for each in divisors if each in program.constants]
     is_index = any(

@@ -132,11 +132,12 @@ struct DepthwiseEnd
     typename Tile::Part part;
     Operands ofImage;
 
-    // Asks for what no kernel writes, of one pixel: mostly it is the same at all.
+    // Asks for what no kernel writes, of one pixel: mostly it is the same at all. Threads without channels ask for the
+    // first ones, without a branch.
     WPK_DEVICE void prefetch() const
     {
-        if (part.valid > 0)
-            prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, pointers, n, p, q, part.start);
+        const int start = part.valid > 0 ? part.start : 0;
+        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, pointers, n, p, q, start);
     }
 
     WPK_DEVICE void begin()
@@ -226,9 +227,13 @@ WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, vo
     const bool computes = (Problem::paddingC == 0 || part.valid > 0) && (Problem::paddingQ == 0 || end.q < Problem::q);
     typename Tile::Weights weights[Tile::weightRows][Problem::filterW] = {};
     releaseIfEarly<Schedule>();
-    detail::prefetchFilter<Problem, Tile::weightRows, Schedule::threads>(inputs.at[1]);
-    if (computes)
-        end.prefetch();
+    // Of several rows registers are for their sums.
+    if constexpr (Schedule::rows == 1)
+    {
+        detail::prefetchFilter<Problem, Tile::weightRows, Schedule::threads>(inputs.at[1]);
+        if (computes)
+            end.prefetch();
+    }
     WPK_UNROLL
     for (int r = 0; r < Tile::weightRows; ++r)
     {

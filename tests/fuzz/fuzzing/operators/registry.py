@@ -52,8 +52,10 @@ def pick(builder: Builder, fits: Callable[[Value], bool] = lambda _: True) -> Va
         raise Rejected("no value fits")
     if builder.random.random() < 0.25:
         return builder.random.choice(found)
-    steps = int(builder.random.expovariate(0.7))
-    return found[max(0, len(found) - 1 - steps)]
+    steps = min(
+        builder.random.expovariate(0.7), len(found) - 1
+    )  # infinitely many where a 1 is drawn
+    return found[len(found) - 1 - int(steps)]
 
 
 def floats(builder: Builder, *ranks: int) -> Value:
