@@ -45,8 +45,15 @@ def test_quantisations_are_part_of_the_kernels_around_them(tmp_path: Path) -> No
     assert "to uint8" in problems[2].words()
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize(
+    ("precision", "symmetric"),
+    [
+        ("fp16", False),
+        ("fp32", True),
+        pytest.param("fp16", True, marks=pytest.mark.exhaustive),
+        pytest.param("fp32", False, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_an_encoder_multiplies_bytes(tmp_path: Path, symmetric: bool, precision: str) -> None:
     sizes = Encoder(layers=1, heads=4, hidden=128, tokens=16)
     options = {"extra_options": {"ActivationSymmetric": symmetric}}

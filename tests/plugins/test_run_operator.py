@@ -57,7 +57,9 @@ FEATURES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", [Precision.FP16, Precision.FP32])
+@pytest.mark.parametrize(
+    "precision", [Precision.FP16, pytest.param(Precision.FP32, marks=pytest.mark.exhaustive)]
+)
 def test_the_operators_need_all_that_the_core_does(tmp_path: Path, precision: Precision) -> None:
     """What tests/gpu executes: every template, and everything that a launch can have."""
     found = [each for name in NETWORKS for each in untouching(name, precision, tmp_path)]
