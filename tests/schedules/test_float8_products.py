@@ -184,7 +184,7 @@ def test_the_units_of_fp16_multiply(target: str, dtype: DType) -> None:
 def test_every_template_carries_them_or_says_why_not(template: Any) -> None:
     carries = {"gemm_mma", "gemm_simt", "gemm_skinny", "conv_mma", "conv_simt"}
     is_product = template.problem_type is Matmul
-    problem: Any = matmul(64, 64, 128, TYPES[0]) if is_product else convolution(64, 64, 7, TYPES[0])
+    problem: Any = matmul(16, 64, 128, TYPES[0]) if is_product else convolution(64, 64, 7, TYPES[0])
     reason = template.why_not(problem, find_target("h200"))
     assert (reason is None) == (template.name in carries), reason
     for library in (cudnn_problems, tensorrt_problems):

@@ -26,7 +26,9 @@ def rtx() -> Binding:
 
 def lowered(name: str, folder: Path, precision: Precision = Precision.FP32) -> LoweredModel:
     """A handwritten network behind the passes whose graph TensorRT is given."""
-    return lower_model(handwritten.write(name, folder), {}, precision, ("channels-last",))
+    return lower_model(
+        handwritten.write(name, folder), {}, precision, ("channels-last",), clusters=False
+    )
 
 
 @pytest.fixture

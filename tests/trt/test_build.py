@@ -17,6 +17,7 @@ PRECISIONS = ["fp32", "tf32", "fp16", "bf16"]
 REFUSED = {
     ("transposed_convolution", "bf16"): "deconv",
     ("squeeze_excite", "bf16"): "HardSwish",
+    ("subsampled_attention", "bf16"): "HardSwish",
     ("mobilenet_v3", "bf16"): "HardSwish",
     **dict.fromkeys(product(["regions"], PRECISIONS), "ROIAlign plugin was not found"),
     **dict.fromkeys(product(["unpooled"], PRECISIONS), "outputs for MaxPool"),

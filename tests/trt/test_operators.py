@@ -33,7 +33,7 @@ WORKSPACE = 4096
 def model(tmp_path_factory: pytest.TempPathFactory) -> onnx.ModelProto:
     folder = tmp_path_factory.mktemp("network")
     path = handwritten.write(NETWORK, folder)
-    return exported(lower_model(path, {}, Precision.FP16, ("channels-last",)).graph)
+    return exported(lower_model(path, {}, Precision.FP16, ("channels-last",), clusters=False).graph)
 
 
 def operators(model: onnx.ModelProto) -> list[str]:
@@ -194,9 +194,11 @@ def test_each_form_reads_its_own_packing(
 
 
 def test_what_a_library_computes_is_a_tactic_with_its_own_packing(
-    model: onnx.ModelProto, planned: Callable[..., PlanBundle]
+    planned: Callable[..., PlanBundle], tmp_path: Path
 ) -> None:
-    forms = forms_of(operator_model(model, "conv_relu_2"))
+    path = handwritten.write("dense_concat", tmp_path)
+    model = exported(lower_model(path, {}, Precision.FP16, ("channels-last",)).graph)
+    forms = forms_of(operator_model(model, "conv_relu_0"))
     built = [Built(form.formats, planned(form.model)) for form in forms]
     called = [Built(each.formats, by_cudnn(each.bundle)) for each in built]
     both = [each for pair in zip(built, called, strict=True) for each in pair]

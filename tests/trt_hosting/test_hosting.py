@@ -41,7 +41,7 @@ class TimedCalls(EngineCalls):
 
 
 def planned(name: str, folder: Path, precision: Precision = Precision.FP32) -> Plan:
-    graph = lower_model(handwritten.write(name, folder), {}, precision).graph
+    graph = lower_model(handwritten.write(name, folder), {}, precision, clusters=False).graph
     return Plan(plain=exported(graph))
 
 

@@ -142,8 +142,9 @@ class Matmul(Problem):
         outer, heads = self.batch
         single = outer.value == heads == 1 and outer.free is None
         batch = (1, 1) if single else (BATCH, min(heads, 3))
-        for least in ROWS:
-            rows, n = above(least, self.m.value, of_m), above(least, self.n, of_n)
+        most, few = ROWS
+        for least, least_n in ((most, most), (few, few), (few, most), (1, most)):
+            rows, n = above(least, self.m.value, of_m), above(least_n, self.n, of_n)
             if self.m.free is not None and self.m.factor > 1:
                 rows = BATCH * (rows | 1)
             for k in ragged(self.k, of_k, LEAST):

@@ -39,7 +39,6 @@ from wpk.plan import Check, CheckMode, PlanBundle, Provenance, write_plan
 from wpk.progress import Progress, silent
 from wpk.search.loop import OnRivals, choose_target, share_of
 from wpk.shape_ranges import SizeRange
-from wpk.targets import has_clusters
 from wpk.tensorrt import (
     ANY_BATCH,
     Binding,
@@ -115,7 +114,7 @@ def optimize_tensorrt(
         precision,
         build_options.skip_passes,
         progress,
-        clusters=has_clusters(target.arch),
+        clusters=False,  # a squeeze may take two steps, and a plugin is one
     )
     _require_one_free(lowered.program)
     scope = scope_of(check, inputs)
