@@ -10,7 +10,6 @@ import pytest
 from support.devices.dummy_gpu import DummyGpu, is_library
 from support.devices.gpus import H200
 
-from wpk import pipeline
 from wpk.device import MemoryRange
 from wpk.execution import BoundLaunch, Work
 from wpk.plan.plan import Plan
@@ -54,7 +53,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     """This machine has an H200, as far as the commands can tell."""
     stand_in = Gpu()
     monkeypatch.setattr(measuring, "read_gpu", lambda: H200)
-    monkeypatch.setattr(pipeline, "GpuLease", partial(GpuLease, stand_in.open))
+    monkeypatch.setattr("wpk.pipeline.from_model.GpuLease", partial(GpuLease, stand_in.open))
     return stand_in
 
 

@@ -90,7 +90,7 @@ class Gpu:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     stand_in = Gpu()
     monkeypatch.setattr(measuring, "read_gpu", lambda: H200)
-    monkeypatch.setattr(pipeline, "GpuLease", partial(GpuLease, stand_in.open))
+    monkeypatch.setattr("wpk.pipeline.from_model.GpuLease", partial(GpuLease, stand_in.open))
     monkeypatch.setattr(measuring, "effort_of", lambda level: ONCE)
     monkeypatch.setattr(form_tuning, "LEAST_TRIALS", 1)
     _let_measuring_take_hours(monkeypatch)
