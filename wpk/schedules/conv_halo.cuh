@@ -36,7 +36,7 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
         prefetchTensorMap(maps.at[1]);
         askForFilters(memory, maps.at[1], firstFilter);
     }
-    const auto window = [=](const auto& tile)
+    const auto window = [=](const decltype(tiles.tile())& tile)
     {
         return OutputWindow{tile, inputs.at + 2, y, Shape::kPixels, Problem::k, kStored}.from(0, firstFilter);
     };
