@@ -72,17 +72,6 @@ WPK_DEVICE void addPartialSums(float (&values)[V], SharedAddress place)
     }
 }
 
-// The rows of a tile that a block stores: all, or its share where a cluster splits the reduction.
-template <class Shape>
-struct StoredRows
-{
-    static constexpr int count = ceilDivide(Shape::blockM, Shape::splitCluster);
-    static WPK_DEVICE int first(int part)
-    {
-        return Shape::splitCluster > 1 ? part * count : 0;
-    }
-};
-
 // Adds the partial sums of a tile and stores it; block `part` of the cluster does so for the `part`-th share of the
 // rows. Shape names blockM, blockN, splitCluster (blocks of the cluster), consumers (threads that have sums; others
 // have none), accumulators and stagingStride (floats from row to row of `shared`, which is free for the block to use).
@@ -91,7 +80,7 @@ template <class Problem, class Shape, class Rows>
 WPK_DEVICE void storeSumOfCluster(
     const float (&sums)[Shape::accumulators], unsigned char* shared, int part, const OutputWindow<Rows>& window)
 {
-    constexpr int kShare = StoredRows<Shape>::count;
+    constexpr int kShare = ceilDivide(Shape::blockM, Shape::splitCluster);
     // Wide stores only where they leave something to do for every thread: what comes from other blocks takes longer.
     constexpr bool isLarge = kShare * Shape::blockN >= 8 * Shape::consumers;
     constexpr int V = isLarge ? maxOf(Problem::Y::width, 4) : 4;
