@@ -1,36 +1,13 @@
-// What a kernel will read and no kernel writes, asked for before the kernels in front have ended: with cold weights a
-// bias is a whole latency of DRAM at the end of every product. These are prefetches to L2: they have no result, so
-// nothing waits for them, and they stay where the wait may drop what lies in L1.
+// What no kernel writes, of an epilogue's or an expression's operands, asked for before the kernels in front have
+// ended: with cold weights a bias is a whole latency of DRAM at the end of every product.
 #pragma once
 
 #include <wpk/kernels/output_window.cuh>
+#include <wpk/kernels/prefetch.cuh>
 #include <wpk/kernels/tensor.cuh>
 
 namespace wpk
 {
-
-constexpr int kSectorBytes = 32; // the least that memory moves
-
-// Asks for the sector of an element; for nothing where the pointer is null. In the emulator it is a load, which is
-// checked like any other.
-template <class T>
-WPK_DEVICE void prefetchConstant(const T* pointer)
-{
-#if WPK_ON_GPU
-    asm volatile("{\n"
-                 ".reg .pred exists;\n"
-                 "setp.ne.s64 exists, %0, 0;\n"
-                 "@exists prefetch.global.L2 [%0];\n"
-                 "}" ::"l"(pointer));
-#elif WPK_EMULATOR_CHECKS
-    if (pointer == nullptr)
-        return;
-    wpk_emulator_access(pointer, 1, 0);
-    (void)*reinterpret_cast<const volatile unsigned char*>(pointer);
-#else
-    (void)pointer;
-#endif
-}
 
 // Of each operand that has a bit in Constants, the row at this position of the domain; pointers[i] belongs to operand
 // i. Each thread asks for what it will read itself. Not for single numbers, which a launch may pass by value.

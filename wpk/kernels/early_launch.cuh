@@ -6,7 +6,7 @@
 // if each keeps the rules:
 // - Behind waitForPrevious lies everything that touches what earlier kernels touch: reading what they wrote,
 //   writing what they read or write (memory is used again: outputs, workspace, counters). In front of it lies
-//   only what no kernel writes: weights, other constants (constant_prefetch.cuh), tensor maps; and shared memory.
+//   only what no kernel writes: weights, other constants (prefetch.cuh), tensor maps; and shared memory.
 // - Every kernel that is launched early waits, on every path, even where it has nothing to read: otherwise it may
 //   end before the kernels in front of it, and the next one would take that end for theirs. A thread waits itself,
 //   or meets one that has waited at a __syncthreads before it touches such memory.
