@@ -98,7 +98,10 @@ def measure(sizes: Sizes, context: Context) -> Outcome:
         starts[BASELINE], outputs[BASELINE] = graph, graph.output()
         samples = {name: each.seconds for name, each in time_starts(device, starts).items()}
     chosen = {
-        name: [f"{sizes.problem(way).words()}: {each.candidate}" for way, each in kernels.items()]
+        name: [
+            f"{sizes.problem(way).words()}: {each.template.name} {each.prediction.schedule}"
+            for way, each in kernels.items()
+        ]
         for name, kernels in best.items()
     }
     times = {name: Median.of(seconds) for name, seconds in samples.items()}
