@@ -35,6 +35,7 @@ RARER = [
     (squeeze(33, 30, 20, k=11, scales=False, gate="none"), replace(FOUR, by_pixels=1)),
     (squeeze(300, 6, 70, precision=Precision.FP32), replace(ONE, threads=128)),
     (squeeze(130, 9, 40), replace(FOUR, blocks=16)),
+    (squeeze(45, 21, 9, precision=Precision.FP32, padded=True), replace(FOUR, kept=1)),
 ]
 
 
@@ -48,6 +49,24 @@ def test_agrees_with_float64(
     assert TEMPLATE.why_not(problem, H200) is None
     assert TEMPLATE.why_illegal(problem, schedule, H200) is None
     assert error_of(checking_execution, problem, schedule) <= 1
+
+
+@pytest.mark.parametrize("by_pixels", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_what_is_kept_is_scaled(by_pixels: int, checking_execution: Any) -> None:
+    """Of 37 channels in rows of 40; a thread has several pixels, and some have none."""
+    problem = squeeze(37, 63, 9, padded=True, n=2)
+    schedule = replace(FOUR, by_pixels=by_pixels, kept=1, threads=32)
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
+    assert error_of(checking_execution, problem, schedule, scales_itself=True) <= 1
+
+
+def test_keeps_whole_runs_alone() -> None:
+    kept = replace(FOUR, kept=1, threads=128)
+    for problem in (squeeze(37, 21, 9), squeeze(40, 21, 9, channels_last=False)):
+        assert "whole pieces of 16 bytes" in str(TEMPLATE.why_illegal(problem, kept, H200))
+    assert TEMPLATE.why_illegal(squeeze(40, 21, 9), kept, H200) is None
+    large = squeeze(480, 3136, 120)
+    assert "shared memory" in str(TEMPLATE.why_illegal(large, kept, H200))
 
 
 def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:

@@ -18,7 +18,8 @@ from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.targets import Target
 
-_WORD = 4
+_WORD, _COPY_BYTES = 4, 16
+_LANE_PADDING = 4  # floats behind the sums of a lane; squeeze.cuh has the same
 _CLUSTERS_SINCE, _COPIES_SINCE = (9, 0), (8, 0)
 _LARGE_CLUSTERS = (9, 10)
 """Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
@@ -43,6 +44,7 @@ class SqueezeSchedule(Schedule):
         threads: Threads of a block.
         staged: 1 if weights go to shared memory before the kernel in front has ended, else 0.
         by_pixels: 1 if blocks share the pixels as they pool, 0 if they share the channels.
+        kept: 1 if what a block pools is copied to shared memory, and scaled from there, else 0.
         early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
@@ -50,6 +52,7 @@ class SqueezeSchedule(Schedule):
     threads: int
     staged: int
     by_pixels: int
+    kept: int = 0
     early: int = 0
 
 
@@ -57,7 +60,7 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
     """A mean, two products of its row and what they scale, in one kernel."""
 
     name: ClassVar[str] = "squeeze"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Squeeze
     schedule_type = SqueezeSchedule
 
@@ -80,6 +83,7 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
             "threads": (128, 256, 512, 1024),
             "staged": (1, 0) if target.capability >= _COPIES_SINCE else (0,),
             "by_pixels": (0, 1) if clusters and problem.pixels > 1 else (0,),
+            "kept": (1, 0) if target.capability >= _COPIES_SINCE and _may_keep(problem) else (0,),
         }
 
     def _limits(self, problem: Squeeze) -> Sequence[Limit]:
@@ -92,6 +96,10 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
                 f"by_pixels == 0 or (by_pixels == 1 and blocks > 1 and {problem.pixels} > 1)",
                 "several blocks share several pixels",
             ),
+            Limit(
+                f"kept in (0, {int(_may_keep(problem))})",
+                "kept is 0, or 1 where a pixel's channels are whole pieces of 16 bytes",
+            ),
         )
 
     def _target_limits(self, problem: Squeeze, target: Target) -> Sequence[Limit]:
@@ -103,7 +111,7 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
         elif target.capability[0] not in _LARGE_CLUSTERS:
             limits.append(Limit("blocks <= 8", f"clusters of {target.name} have 8 blocks at most"))
         if target.capability < _COPIES_SINCE:
-            limits.append(Limit("staged == 0", f"{target.name} has no asynchronous copies"))
+            limits.append(Limit("staged + kept == 0", f"{target.name} has no asynchronous copies"))
         words = f"a block of the target has at most {room} bytes of shared memory"
         return (*limits, Limit(f"shared_bytes <= {room}", words))
 
@@ -205,14 +213,24 @@ class _Shape:
 
 def _shared_bytes(problem: Squeeze, columns: Columns) -> Floats:
     shape, hidden_runs = _Shape(problem, columns), -(-problem.hidden_size // RUN)
-    sums = 0.0 if _pixels_fastest(problem) else shape.lanes * shape.pooled
-    shared = columns["blocks"] * shape.gate_slice * shape.shares_gates
-    floats = sums + shape.pooled + shape.slice + 2 * hidden_runs + shape.gate_slice + shared
+    blocks, by_pixels = columns["blocks"], columns["by_pixels"]
+    lanes = 0.0 if _pixels_fastest(problem) else shape.lanes * (shape.pooled * RUN + _LANE_PADDING)
+    own = shape.pooled + shape.slice + 2 * hidden_runs + shape.gate_slice
+    sent = np.where(blocks > 1, blocks * hidden_runs + 1.0, 0.0)  # parts, and a run of barriers
+    sent = sent + blocks * (by_pixels * shape.slice + shape.shares_gates * shape.gate_slice)
     down = problem.hidden_size * (shape.slice + 1) * RUN
     up = shape.gate_slice * RUN * (hidden_runs + 1) * RUN
     staged = columns["staged"] * (down + up) * problem.down.dtype.bytes
-    total: Floats = floats * RUN * _WORD + staged
+    kept = columns["kept"] * shape.pixels * shape.pooled * RUN * problem.x.dtype.bytes
+    total: Floats = (lanes + (own + sent) * RUN) * _WORD + staged + kept
     return total
+
+
+def _may_keep(problem: Squeeze) -> bool:
+    """Whether runs of channels can be copied: they lie together, and are whole behind the last channel, too."""
+    x = problem.x
+    whole = (problem.c + x.padding) % RUN == 0 and x.alignment % _COPY_BYTES == 0
+    return whole and problem.pixels > 1 and x.strides[1] == 1
 
 
 def _pixels_fastest(problem: Squeeze) -> bool:
