@@ -68,7 +68,9 @@ class Execution:
         y = problem.y
         output = guarded(np.zeros(_span(y, shape), y.dtype.numpy))
         output.view(np.uint8)[...] = _POISON
-        of_array = {id(array): guarded(array) for array in inputs}  # one may be read as several inputs
+        of_array = {
+            id(array): guarded(array) for array in inputs
+        }  # one may be read as several inputs
         held = [of_array[id(array)] for array in inputs]
         constants = {1} if template.packing(problem, schedule) is not None else set()
         constants |= {i for i, each in enumerate(problem.reads()) if each and each.tensor.constant}

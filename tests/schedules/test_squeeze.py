@@ -9,6 +9,8 @@ from support.problems.squeezes import error_of, squeeze
 
 from wpk.dtypes import Precision
 from wpk.extent import Extent
+from wpk.performance import bound
+from wpk.performance.estimate import estimate
 from wpk.problems import Squeeze
 from wpk.schedules.squeeze import SqueezeSchedule, SqueezeTemplate
 from wpk.targets.registry import find_target
@@ -96,6 +98,29 @@ def test_clusters_copies_and_early_launches_are_used_where_they_exist() -> None:
     pixels = replace(FOUR, by_pixels=1)
     row = squeeze(480, 1, 120, scales=False)
     assert "several pixels" in str(TEMPLATE.why_illegal(row, pixels, find_target("h200")))
+
+
+MEASURED = [
+    (squeeze(1152, 49, 48), (16, 512, 1, 0), 5.14),
+    (squeeze(480, 196, 20), (8, 512, 0, 0), 7.56),
+    (squeeze(480, 196, 20), (16, 512, 1, 1), 7.69),
+    (squeeze(144, 3136, 6), (16, 1024, 1, 1), 11.46),
+    (squeeze(32, 12544, 8), (16, 128, 1, 1), 21.15),
+]
+"""Schedules (blocks, threads, staged, by pixels) and microseconds on an H100, of the template's version 1."""
+
+
+@pytest.mark.parametrize(("problem", "ways", "microseconds"), MEASURED)
+def test_the_estimate_agrees_with_measurements(
+    problem: Squeeze, ways: tuple[int, ...], microseconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of kernels whose blocks met at barriers of the cluster; a meeting took longer then."""
+    monkeypatch.setattr("wpk.schedules.squeeze._MEETING_CYCLES", 2200.0)
+    h100 = find_target("h100")
+    schedule = SqueezeSchedule(*ways, kept=0, early=1)
+    work = TEMPLATE.work(problem, schedule.columns(), h100)
+    (seconds,) = estimate(work, bound(problem, h100), h100)
+    assert 0.85 <= 1e6 * seconds / microseconds <= 1.15
 
 
 def test_takes_a_free_batch(fast_execution: Any) -> None:
