@@ -96,10 +96,11 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
     {
         const int ofShare = kAlongRows ? thread % kAtOnce : thread / kVectors;
         const int column = (kAlongRows ? thread / kAtOnce % kVectors : thread % kVectors) * V;
+        const bool adds = thread < kAtOnce * kVectors;
         const auto isStored = [=](int item)
         {
             const int inShare = ofShare + item * kAtOnce, row = rank * kShare + inShare;
-            return inShare < kShare && row < Shape::blockM && window.firstRow + row < window.rowEnd;
+            return adds && inShare < kShare && row < Shape::blockM && window.firstRow + row < window.rowEnd;
         };
         const int firstRow = window.firstRow + rank * kShare + ofShare;
         using Columns = EpilogueColumns<detail::NarrowEpilogue<Problem, V>, Rows, V>;
@@ -107,7 +108,8 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         float* const matrix = reinterpret_cast<float*>(shared);
         keepPartialSums<Shape, V>(sums, matrix);
         parts.send(matrix, rank);
-        typename Columns::Fetched fetched[kItems]; // under way while the parts come; before, the fence would wait for them
+        typename Columns::Fetched
+            fetched[kItems]; // under way while the parts come; before, the fence would wait for them
         WPK_UNROLL
         for (int item = 0; item < kItems; ++item)
         {
