@@ -42,6 +42,13 @@ WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], u
     }
 }
 
+// Where the parts of other blocks come in.
+template <class Shape>
+WPK_DEVICE ClusterParts<Shape> clusterParts(unsigned char* shared)
+{
+    return {shared + WgmmaPipeline<Shape>::bytes()};
+}
+
 // acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it.
 template <class T, class Shape, class Range, class Loader, class Limits>
 WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
@@ -50,13 +57,21 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     const bool isProducer = threadIdx.x == Shape::consumers, isConsumer = warpIndex() < Shape::warpsM;
     if (isProducer)
+    {
+        if constexpr (Shape::splitCluster > 1)
+            clusterParts<Shape>(shared).init(); // @parts_prepared
         pipeline.init();
+    }
+    if constexpr (Shape::splitCluster > 1)
+        arriveReadCluster();
     if constexpr (Shape::multicast > 1)
         syncCluster(); // @cluster_ready: no block multicasts tiles before the other one's barriers are there
     if (isProducer)
         producePrologue<Shape>(pipeline, loader, range.first, range.count);
     __syncwarp();    // the producer's lanes took different ways
     __syncthreads(); // @barriers_ready, for everyone
+    if constexpr (Shape::splitCluster > 1)
+        waitCluster(); // @parts_ready: those of all blocks; here it has long been passed
     if (Shape::early)
         waitForPrevious(); // as the producer has: from here on memory is touched that kernels in front touch
     if (isConsumer)
@@ -86,7 +101,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits);
     if constexpr (Shape::splitCluster > 1)
     {
-        storeSumOfCluster<Problem, Shape>(acc, shared, range.part, window);
+        storeSumOfCluster<Problem>(acc, shared, clusterParts<Shape>(shared), range.part, window);
     }
     // @parts_summed
     else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
