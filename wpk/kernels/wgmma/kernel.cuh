@@ -55,7 +55,7 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
     if (isConsumer)
         prefetch.constants(); // @operands_asked_for
     if constexpr (Shape::multicast > 1)
-        syncCluster(); // @cluster_ready: no block multicasts tiles before the other one's barriers are there
+        syncCluster(); // @cluster_ready: no block multicasts tiles before the other ones' barriers are there
     if (isProducer)
         producePrologue<Shape>(pipeline, loader, range.first, range.count);
     __syncwarp();    // the producer's lanes took different ways
