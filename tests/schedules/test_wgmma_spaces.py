@@ -204,8 +204,10 @@ ILLEGAL = [
     replace(TILE, cluster=1, split=1),
     replace(TILE, cluster=1, split=9, stages=2),
     replace(TILE, share=3, split=1),
-    replace(TILE, share=1),
-    replace(TILE, share=2, split=1, block_n=32),
+    replace(TILE, share=2, split=1, block_n=16, shared_by=4),
+    replace(TILE, share=2, split=1, shared_by=3),
+    replace(TILE, split=1, shared_by=4),
+    replace(TILE, share=1, split=4, cluster=1, shared_by=4, stages=2),
     replace(TILE, split=1, persistent=-1),
     replace(TILE, persistent=2),
     replace(TILE, split=1, share=1, persistent=3),
@@ -245,6 +247,7 @@ def test_python_and_header_agree_on_legality(name: str) -> None:
         (0, 1, 2, 3),
         (0, 1, 2),
         (0, 1),
+        (2, 4),
     )
     schedules = [WgmmaSchedule(*each) for each in product(*values)]
     for index in np.random.default_rng(3).permutation(len(schedules))[:32]:

@@ -1,6 +1,6 @@
-// Split-K in a cluster (sm_90): the blocks that split a tile's reduction are a cluster. Each puts its partial sums into
-// its own shared memory, row by row; each adds those of all blocks for its share of the rows, always in the same order,
-// through distributed shared memory, and stores them. split_k.cuh does the same through global memory.
+// Split-K in a cluster (sm_90): the blocks that split a tile's reduction are in one cluster. Each puts its partial sums
+// into its own shared memory, row by row; each adds those of all blocks for its share of the rows, always in the same
+// order, through distributed shared memory, and stores them. split_k.cuh does the same through global memory.
 #pragma once
 
 #include <wpk/kernels/cluster.cuh>
@@ -51,9 +51,10 @@ WPK_DEVICE void keepPartialSums(const float (&sums)[Shape::accumulators], float*
     }
 }
 
-// V neighbouring values at `place`, added over all blocks of the cluster.
-template <int Blocks, int V>
-WPK_DEVICE void addPartialSums(float (&values)[V], SharedAddress place)
+// V neighbouring values at `place`, added over the Blocks of a tile. The first of them has the rank `first` in the
+// cluster, the next ones are Apart from each other.
+template <int Blocks, int Apart, int V>
+WPK_DEVICE void addPartialSums(float (&values)[V], SharedAddress place, int first)
 {
     Vector<float, 4> loaded[Blocks][V / 4];
     WPK_UNROLL
@@ -61,7 +62,7 @@ WPK_DEVICE void addPartialSums(float (&values)[V], SharedAddress place)
     {
         WPK_UNROLL
         for (int i = 0; i < V / 4; ++i)
-            loaded[block][i] = loadCluster<float, 4>(clusterAddress(place, block) + i * 16);
+            loaded[block][i] = loadCluster<float, 4>(clusterAddress(place, first + block * Apart) + i * 16);
     }
     WPK_UNROLL
     for (int block = 0; block < Blocks; ++block)
@@ -83,8 +84,9 @@ struct StoredRows
     }
 };
 
-// Adds the partial sums of a tile and stores it; block `part` of the cluster does so for the `part`-th share of the
-// rows. Shape names blockM, blockN, splitCluster (blocks of the cluster), consumers (threads that have sums; others
+// Adds the partial sums of a tile and stores it; block `part` of those that split it does so for the `part`-th share
+// of the rows. Shape names blockM, blockN, splitCluster (blocks that split a tile), Multicast (those that share an
+// operand: each has a tile of its own, whose parts are one such group apart), consumers (threads that have sums; others
 // have none), accumulators and stagingStride (floats from row to row of `shared`, which is free for the block to use).
 // All threads of all blocks of the cluster call it.
 template <class Problem, class Shape, class Rows>
@@ -99,6 +101,8 @@ WPK_DEVICE void storeSumOfCluster(
     constexpr int kItems = ceilDivide(kShare, kAtOnce);
     // Neighbouring threads take neighbouring vectors of a row, or rows where y's columns are apart.
     constexpr bool kAlongRows = Problem::Y::column != 1;
+    using Group = typename Shape::Multicast;
+    const int firstBlock = Group::member();
     float* const matrix = reinterpret_cast<float*>(shared);
     const int thread = static_cast<int>(threadIdx.x);
     const bool holds = thread < Shape::consumers;
@@ -128,7 +132,8 @@ WPK_DEVICE void storeSumOfCluster(
         if (rowOf(item) >= 0)
         {
             float* const at = matrix + rowOf(item) * Shape::stagingStride + column;
-            addPartialSums<Shape::splitCluster>(values[item], sharedAddress(at));
+            // @parts_added
+            addPartialSums<Shape::splitCluster, Group::blocks>(values[item], sharedAddress(at), firstBlock);
         }
     }
     arriveCluster(); // nobody ends while others read

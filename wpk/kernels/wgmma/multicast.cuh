@@ -34,8 +34,9 @@ struct MulticastBox
     static_assert(Blocks == 1 || Blocks == Group::blocks, "a group shares one of the operands");
     static_assert(Blocks == 1 || kRows % 8 == 0, "parts are whole patterns of the swizzle, 8 rows of 128 bytes");
 
-    int part = Blocks == 1 ? 0 : Group::member();                                    // @part_chosen: that this block asks for
-    uint16 targets = static_cast<uint16>(((1 << Blocks) - 1) << Group::first()); // @targets_chosen: blocks of the cluster
+    int part = Blocks == 1 ? 0 : Group::member(); // @part_chosen: that this block asks for
+    uint16 targets =
+        static_cast<uint16>(((1 << Blocks) - 1) << Group::first()); // @targets_chosen: blocks of the cluster
 
     WPK_DEVICE int firstRow() const
     {

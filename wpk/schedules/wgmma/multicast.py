@@ -22,7 +22,9 @@ MOST_CLUSTER = 8
 """Blocks of a cluster that every GPU of sm_90 places."""
 
 _PATTERN = 8  # rows of 128 bytes, behind which the swizzle repeats itself: parts are whole ones
-_LEAST_COLUMNS = 64  # of a tile, where there are many or split-K: narrower ones are worth no cluster
+_LEAST_COLUMNS = (
+    64  # of a tile, where there are many or split-K: narrower ones are worth no cluster
+)
 _TILE = 64  # rows and columns of the tiles that are counted
 _USEFUL_STEPS = 4  # of one box: what has fewer waits for memory and its stores, not for L2
 

@@ -12,7 +12,14 @@ from wpk.schedules.single_kernel import Grid, Partials
 from wpk.schedules.split import split_axis, split_limits, useful_split
 from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma import multicast
-from wpk.schedules.wgmma.multicast import COLUMNS, MOST_CLUSTER, PAIR, ROWS, Multicast, whole_clusters
+from wpk.schedules.wgmma.multicast import (
+    COLUMNS,
+    MOST_CLUSTER,
+    PAIR,
+    ROWS,
+    Multicast,
+    whole_clusters,
+)
 from wpk.schedules.wgmma.persistent import (
     persistent_axis,
     persistent_grid,
