@@ -10,8 +10,8 @@ from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.single_kernel import Grid, Partials
 from wpk.schedules.split import split_axis, split_limits, useful_split
-from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma import multicast
+from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma.multicast import (
     COLUMNS,
     MOST_CLUSTER,
