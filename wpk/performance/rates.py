@@ -20,7 +20,7 @@ FILL_CYCLES = 300
 SYNC_CYCLES = 140
 """What a step adds that nothing hides: barrier, first shared memory loads, addresses; fitted."""
 
-COPY_CYCLES, COPY_ENDS_CYCLES = 400, 2200
+COPY_CYCLES, COPY_ENDS_CYCLES = 400, 2000
 """Of warpgroups that multiply what tensor copies bring: what a stage of the pipeline waits for its copy, and
 what a block takes before its first product and after its last: barriers, tensor maps, the first copy,
 the store; fitted to kernels measured on an H200, the ends to 21 spaces of an H100 (tests/replay) under the L2 that
