@@ -135,7 +135,7 @@ LIMITS = (
         f"shared_by is {PAIR} where nothing is multicast",
     ),
     Limit(
-        f"share != {COLUMNS} or block_n >= {_PATTERN} * shared_by",
+        f"share != {COLUMNS} or block_n % ({_PATTERN} * shared_by) == 0",
         f"parts of a tile of B are whole patterns of the swizzle, {_PATTERN} columns",
     ),
     Limit(
