@@ -47,7 +47,7 @@ struct Schedule {
   static_assert(share == 0 || share == 1 || share == 2, "share is 0 (no multicast), 1 (of A) or 2 (of B)");
   static_assert(shared_by == 2 || shared_by == 4, "tiles are multicast to two or four blocks");
   static_assert(share != 0 || shared_by == 2, "shared_by is 2 where nothing is multicast");
-  static_assert(share != 2 || block_n >= 8 * shared_by, "parts of a tile of B are whole patterns of the swizzle, 8 columns");
+  static_assert(share != 2 || block_n % (8 * shared_by) == 0, "parts of a tile of B are whole patterns of the swizzle, 8 columns");
   static_assert(cluster == 0 || share == 0 || split * shared_by <= 8, "blocks that multicast and split are a cluster of at most 8");
   static_assert(persistent % shared_by == 0 || share == 0, "persistent blocks that multicast are whole clusters");
   static_assert(persistent >= 0, "persistent is a number of blocks, or 0");

@@ -87,8 +87,13 @@ class Multicast:
                 "with split-K, and to four blocks, tiles of the larger operand are multicast",
             ),
             Limit(
-                f"share == {NOTHING} or split == 1 or steps * block_k >= {_USEFUL_STEPS * depth}",
-                f"parts of a reduction whose blocks multicast have at least {_USEFUL_STEPS} boxes",
+                f"share == {NOTHING} or split == 1 or "
+                f"min(steps, stages) * block_k >= {_USEFUL_STEPS * depth}",
+                f"parts of a reduction whose blocks multicast, and pipelines, have at least {_USEFUL_STEPS} boxes",
+            ),
+            Limit(
+                f"share == {NOTHING} or split <= {MOST_CLUSTER}",
+                f"a reduction whose blocks multicast has at most {MOST_CLUSTER} parts",
             ),
         )
 
