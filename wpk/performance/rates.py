@@ -20,11 +20,10 @@ FILL_CYCLES = 300
 SYNC_CYCLES = 140
 """What a step adds that nothing hides: barrier, first shared memory loads, addresses; fitted."""
 
-COPY_CYCLES, COPY_ENDS_CYCLES = 400, 2000
+COPY_CYCLES, COPY_ENDS_CYCLES = 400, 1330
 """Of warpgroups that multiply what tensor copies bring: what a stage of the pipeline waits for its copy, and
 what a block takes before its first product and after its last: barriers, tensor maps, the first copy,
-the store; fitted to kernels measured on an H200, the ends to 21 spaces of an H100 (tests/replay) under the L2 that
-tensor copies reach (`wpk.performance.waves`). A step adds nothing else."""
+the store; fitted to kernels measured on an H200 (`wpk.performance.waves`). A step adds nothing else."""
 
 TURN_CYCLES = 450
 """What a persistent block takes between two tiles: a third of its ends, the store; the others are the first
