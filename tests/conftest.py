@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 from support.devices.kept_workers import keep_workers
-from support.plans.quick_search import one_finalist
+from support.plans.quick_search import one_cubin, one_finalist
+from support.plans.warm import fixture_warm, fixture_warm_without_cubins
 
-__all__ = ["one_finalist"]
+__all__ = ["fixture_warm", "fixture_warm_without_cubins", "one_cubin", "one_finalist"]
 
 _GOLDEN = Path(__file__).parent / "golden"
 

@@ -7,6 +7,7 @@ import pytest
 from subjects import exported
 from support.networks.drawn_weights import parse_model
 from support.plans.quick_search import compile_one
+from support.plans.warm import Warm
 
 from wpk.cli.main import main
 from wpk.dtypes import ASKED, Precision
@@ -84,9 +85,9 @@ def _check(plan: Plan, target: Target) -> None:
 
 @pytest.mark.parametrize(("target", "precision"), _combinations(sampled=True))
 def test_a_small_network_is_right(
-    tmp_path: Path, one_finalist: None, target: Target, precision: Precision
+    tmp_path: Path, warm: Warm, target: Target, precision: Precision
 ) -> None:
-    del one_finalist
+    del warm
     model = tmp_path / "small.onnx"
     onnx.save(parse_model(SMALL, WEIGHTS), model)
     _check(_optimize(model, tmp_path / "small.plan", target, precision), target)

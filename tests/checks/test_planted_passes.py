@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 from support.faults.graph_passes.broken_pass import BrokenPass, planted
 from support.faults.graph_passes.kit import KIT
+from support.plans.warm import Warm
 
 from wpk.checks import Scope
 from wpk.dtypes import Precision
@@ -117,8 +118,9 @@ def test_without_the_fault_the_proof_holds(fault: BrokenPass, tmp_path: Path) ->
 
 @some_models
 def test_without_the_fault_a_plan_is_written(
-    fault: BrokenPass, tmp_path: Path, one_finalist: None
+    fault: BrokenPass, tmp_path: Path, warm_without_cubins: Warm
 ) -> None:
+    del warm_without_cubins
     plan = tmp_path / "model.plan"
     optimize(fault.write_model(tmp_path), plan, target="h200", precision=fault.precision)
     assert plan.is_file()

@@ -35,7 +35,7 @@ from wpk.plan.plan_file import (
 )
 from wpk.progress import silent
 
-pytestmark = pytest.mark.usefixtures("one_finalist")
+pytestmark = pytest.mark.usefixtures("one_cubin")
 
 
 @pytest.fixture(name="plans", scope="module")
