@@ -36,6 +36,12 @@ def one_cubin(monkeypatch: pytest.MonkeyPatch, one_finalist: None) -> None:
         monkeypatch.setattr(f"wpk.pipeline.{way}.CompilePool", OneForAll)
 
 
+def every_cubin(patch: pytest.MonkeyPatch) -> None:
+    """Take `one_cubin` back, where a test looks at machine code."""
+    for way in WAYS:
+        patch.setattr(f"wpk.pipeline.{way}.CompilePool", CompilePool)
+
+
 class OneForAll(CompilePool):
     """Compiles the first kernel, and gives its machine code for every other one: a CPU executes none of it."""
 
