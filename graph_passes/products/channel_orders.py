@@ -11,7 +11,6 @@ Exact for finite numbers: a channel that was not read before makes no difference
 readers of such a tensor must take the order that it gets.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,38 +18,26 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
-from wpk.graph_passes.core.kinds import ELEMENTWISE
-from wpk.graph_passes.core.query import (
-    floats,
-    given,
-    is_op,
-    live_nodes,
-    made_by,
-    producer,
-    rank,
-    why_shared,
-)
-from wpk.graph_passes.fold.linear_operator import float_weight, output_channels, why_not_linear
+from wpk.graph_passes.core.query import is_op, live_nodes, rank
+from wpk.graph_passes.fold.linear_operator import output_channels, why_not_linear
 from wpk.graph_passes.products.channel_places import (
     AXIS,
     Channels,
-    Places,
     channel_count,
     channels_of,
     readers_behind_movement,
 )
+from wpk.graph_passes.products.placed_channels import (
+    Made,
+    is_depthwise,
+    made_by_convolution,
+    read_among,
+    why_not_wider,
+    with_channels,
+    write_among,
+)
 
 _ALIGNED_BYTES = 16
-_MOST_GROWTH = 2
-"""How many times as many channels a product may read or write."""
-
-
-@dataclass(frozen=True)
-class _Made:
-    """What a convolution and the element-wise nodes behind it make."""
-
-    conv: gs.Node
-    behind: tuple[gs.Node, ...]
 
 
 @dataclass(frozen=True)
@@ -144,14 +131,12 @@ class _Plan:
         if reason is not None:
             return reason
         if int(reader.attrs.get("group", 1)) == 1:
-            grown = len(channels.places) < (channel_count(source) or 0)
-            return _why_not_wider(reader, channel_count(source) or 0, len(channels.places), grown)
+            return why_not_wider(reader, channel_count(source) or 0, len(channels.places))
         return self._why_not_depthwise(reader, channels)
 
     def _why_not_depthwise(self, conv: gs.Node, channels: Channels) -> str | None:
-        output, shape = conv.outputs[0], conv.inputs[1].shape
-        depthwise = int(shape[1]) == 1 and int(shape[0]) == len(channels.places)
-        if not depthwise or not channels.are_all():
+        output = conv.outputs[0]
+        if not is_depthwise(conv) or not channels.are_all():
             return f"'{conv.name}' has groups of channels"
         readers = readers_behind_movement(self._graph, output)
         return next((r for r in (self._why_not(output, *each) for each in readers) if r), None)
@@ -160,27 +145,14 @@ class _Plan:
         """What a Concat joins; None where it stays."""
         if len(node.inputs) != 2:
             return None
-        made = [_made(self._graph, tensor) for tensor in node.inputs]
-        channels = [channels_of(tensor) for tensor in node.inputs]
+        made = [made_by_convolution(self._graph, tensor) for tensor in node.inputs]
         total = channel_count(node.outputs[0]) or 0
         for place in (1, 0):
-            last, kept = made[place], channels[1 - place]
-            if (
-                last is None
-                or kept is None
-                or len(kept.places) == (channel_count(kept.source) or 0)
-            ):
-                continue
-            width = channel_count(kept.source) or 0
-            own = output_channels(last.conv)
-            unique = len(set(kept.places.tolist())) == len(kept.places)
-            if width >= total and unique and _why_not_wider(last.conv, width, own, True) is None:
-                return _Join(node, node.inputs[1 - place], node.inputs[place], is_made=False)
-        first, last = made
-        begins = channel_count(node.inputs[0]) or 0
-        if first is None or last is None or begins % self._aligned == 0:
-            return None
-        if any(_why_not_wider(m.conv, total, output_channels(m.conv), True) for m in (first, last)):
+            kept, last = node.inputs[1 - place], made[place]
+            if last is not None and _leaves_room(kept, last, total):
+                return _Join(node, kept, node.inputs[place], is_made=False)
+        is_aligned = (channel_count(node.inputs[0]) or 0) % self._aligned == 0
+        if is_aligned or not all(each is not None and _can_grow(each, total) for each in made):
             return None
         return _Join(node, *node.inputs, is_made=True)
 
@@ -199,24 +171,23 @@ class _Plan:
 
     def _written(self, join: _Join) -> Channels:
         editor, output = self._editor, join.node.outputs[0]
-        last = _made(self._graph, join.last)
+        last = made_by_convolution(self._graph, join.last)
         assert last is not None
-        own = output_channels(last.conv)
         if join.is_made:
-            first = _made(self._graph, join.kept)
+            first = made_by_convolution(self._graph, join.kept)
             assert first is not None
             kept = np.arange(output_channels(first.conv), dtype=np.int64)
-            source = self._wider(first, len(kept) + own, kept)
+            source = write_among(editor, first, channel_count(output) or 0, kept)
         else:
             found = self._now(join.kept)
             source, kept = found.source, found.places
         width = channel_count(source) or 0
-        places = np.setdiff1d(np.arange(width, dtype=np.int64), kept)[:own]
+        places = np.setdiff1d(np.arange(width, dtype=np.int64), kept)
         stays = np.ones((1, width, *[1] * ((rank(output) or 2) - 2)), np.bool_)
         stays[:, places] = False
-        new = self._wider(last, width, places)
+        new = write_among(editor, last, width, places)
         mask = editor.constant(f"{output.name}_stays", stays)
-        name, shape = f"{output.name}_in_place", _with_channels(output, width)
+        name, shape = f"{output.name}_in_place", with_channels(output, width)
         whole = editor.add("Where", [mask, source, new], like=output, shape=shape, name=name)
         parts = (kept, places) if join.node.inputs[0] is join.kept else (places, kept)
         return Channels(whole, np.concatenate(parts))
@@ -236,96 +207,22 @@ class _Plan:
             channels = self._now(tensor)
             if channels.source is tensor:
                 continue
-            made, width = reader.outputs[0], channel_count(channels.source) or 0
-            weight = float_weight(reader)
-            depthwise = int(reader.attrs.get("group", 1)) != 1
-            if depthwise:
-                wide = weight[np.argsort(channels.places)]
-            else:
-                wide = np.zeros((len(weight), width, *weight.shape[2:]))
-                np.add.at(wide, (slice(None), channels.places), weight)
-            bias = floats(given(reader, 2))
-            if bias is not None and depthwise:
-                bias = bias[np.argsort(channels.places)]
-            new = self._convolution(reader, channels.source, wide, bias, len(wide))
-            if depthwise:
+            made, new = reader.outputs[0], read_among(self._editor, reader, channels)
+            if is_depthwise(reader):
                 self._new[id(made)] = Channels(new, channels.places)
                 self._read(made)
             else:
                 self._editor.replace(made, new)
 
-    def _wider(self, made: _Made, width: int, places: Places) -> gs.Tensor:
-        """Compute what is made as some of ``width`` channels; what the others hold is not read."""
-        weight, bias = float_weight(made.conv), floats(given(made.conv, 2))
-        wide = np.zeros((width, *weight.shape[1:]))
-        wide[places] = weight
-        wide_bias = None
-        if bias is not None:
-            wide_bias = np.zeros(width)
-            wide_bias[places] = bias
-        tensor = self._convolution(made.conv, made.conv.inputs[0], wide, wide_bias, width)
-        for node in made.behind:
-            inputs = [tensor if t is _data(node) else t for t in node.inputs]
-            shape = _with_channels(node.outputs[0], width)
-            tensor = self._editor.add(
-                node.op, inputs, like=node.outputs[0], shape=shape, attrs=node.attrs
-            )
-        return tensor
 
-    def _convolution(
-        self,
-        conv: gs.Node,
-        source: gs.Tensor,
-        weight: np.ndarray,
-        bias: np.ndarray | None,
-        width: int,
-    ) -> gs.Tensor:
-        editor, old = self._editor, conv.inputs[1]
-        inputs = [source, editor.constant(f"{old.name}_placed", weight, old.dtype)]
-        if bias is not None:
-            inputs.append(editor.constant(f"{conv.inputs[2].name}_placed", bias, old.dtype))
-        shape = _with_channels(conv.outputs[0], width)
-        name = f"{conv.name}_placed"
-        return editor.add(
-            "Conv", inputs, like=conv.outputs[0], shape=shape, name=name, attrs=conv.attrs
-        )
+def _leaves_room(kept: gs.Tensor, last: Made, total: int) -> bool:
+    """Whether what stays comes from a tensor whose other channels are as many as are written."""
+    channels = channels_of(kept)
+    if channels is None or len(np.unique(channels.places)) < len(channels.places):
+        return False
+    is_part = len(channels.places) < total == channel_count(channels.source)
+    return is_part and _can_grow(last, total)
 
 
-def _made(graph: gs.Graph, tensor: gs.Tensor) -> _Made | None:
-    """The convolution that makes a tensor for one reader, with the nodes behind it that take one number."""
-    behind: list[gs.Node] = []
-    while why_shared(graph, tensor) is None:
-        conv = made_by(tensor, "Conv")
-        if conv is not None:
-            plain = int(conv.attrs.get("group", 1)) == 1 and why_not_linear(conv) is None
-            return _Made(conv, tuple(behind)) if plain else None
-        node = producer(tensor)
-        if node is None or not is_op(node, *ELEMENTWISE) or _data(node) is None:
-            return None
-        behind.insert(0, node)
-        tensor = node.inputs[0]
-    return None
-
-
-def _data(node: gs.Node) -> gs.Tensor | None:
-    """The first input, where all others are single constants."""
-    others: Sequence[gs.Tensor] = node.inputs[1:]
-    single = all(
-        each.is_empty() or (isinstance(each, gs.Constant) and each.values.size == 1)
-        for each in others
-    )
-    return node.inputs[0] if single else None
-
-
-def _why_not_wider(conv: gs.Node, width: int, own: int, grown: bool) -> str | None:
-    """Why a convolution cannot read or write ``width`` channels instead of ``own``."""
-    window = conv.inputs[1].shape[2:]
-    if grown and (width > _MOST_GROWTH * own or any(size != 1 for size in window)):
-        return f"'{conv.name}' would multiply {width} channels instead of {own}"
-    return None
-
-
-def _with_channels(tensor: gs.Tensor, channels: int) -> list[int | str | None]:
-    shape = list(tensor.shape)
-    shape[AXIS] = channels
-    return shape
+def _can_grow(made: Made, total: int) -> bool:
+    return why_not_wider(made.conv, total, output_channels(made.conv)) is None
