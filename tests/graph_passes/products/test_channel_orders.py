@@ -6,8 +6,9 @@ import pytest
 from wpk.dtypes import DType
 from wpk.graph_passes import run_passes
 from wpk.graph_passes.core.query import floats
+from wpk.graph_passes.products import channel_orders
 from wpk.graph_passes.products.channel_orders import ChannelOrders
-from wpk.graph_passes.products.channel_places import channels_of
+from wpk.graph_passes.products.channel_places import Channels, channels_of
 
 H = '<ir_version: 8, opset_import: ["" : 18]>'
 GIVEN = """float[N, 6, 5, 3] x, float[3, 6, 1, 1] u, float[3, 6, 1, 1] v, float[3] b, float[3, 3, 1, 1] w,
@@ -118,6 +119,31 @@ def test_parts_that_begin_aligned_stay_joined(load):
         p = Conv(x, w)  q = Conv(x, w)  c = Concat<axis = 1>(p, q)
         a, b = Split<axis = 1, num_outputs = 2>(c)  y = Conv(b, w) }}"""
     assert ChannelOrders(DType.FP16)(load(text, "w")).rewritten == 0
+
+
+def _shifted(function, argument):
+    """The function with its places, an argument, off by one channel."""
+
+    def planted(*given):
+        given = list(given)
+        given[argument] = _turned(given[argument])
+        return function(*given)
+
+    return planted
+
+
+def _turned(places):
+    if isinstance(places, Channels):
+        return Channels(places.source, np.roll(places.places, 1))
+    return np.roll(places, 1)
+
+
+@pytest.mark.parametrize(("name", "argument"), [("read_among", 2), ("write_among", 3)])
+def test_a_planted_order_is_found(prove, monkeypatch, name, argument):
+    planted = _shifted(getattr(channel_orders, name), argument)
+    monkeypatch.setattr(channel_orders, name, planted)
+    with pytest.raises(AssertionError, match="Not equal"):
+        prove(_text(f"{NETWORK}  {LAST}"), ChannelOrders(), constants=WEIGHTS, rewritten=2)
 
 
 def test_it_is_one_choice(load):
