@@ -148,13 +148,14 @@ class _Plan:
         made = [made_by_convolution(self._graph, tensor) for tensor in node.inputs]
         total = channel_count(node.outputs[0]) or 0
         for place in (1, 0):
-            kept, last = node.inputs[1 - place], made[place]
-            if last is not None and _leaves_room(kept, last, total):
+            kept, writer = node.inputs[1 - place], made[place]
+            if writer is not None and _leaves_room(kept, writer, total):
                 return _Join(node, kept, node.inputs[place], is_made=False)
         is_aligned = (channel_count(node.inputs[0]) or 0) % self._aligned == 0
         if is_aligned or not all(each is not None and _can_grow(each, total) for each in made):
             return None
-        return _Join(node, *node.inputs, is_made=True)
+        first, last = node.inputs
+        return _Join(node, first, last, is_made=True)
 
     def is_rewritten(self, node: gs.Node) -> bool:
         """Whether the readers of a Concat take its channels as they lie."""

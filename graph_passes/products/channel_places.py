@@ -48,7 +48,7 @@ class Channels:
 
     def are_all(self) -> bool:
         """Whether they are all channels of the source, each of them once."""
-        return np.array_equal(np.sort(self.places), np.arange(channel_count(self.source)))
+        return np.array_equal(np.sort(self.places), np.arange(channel_count(self.source) or 0))
 
 
 def channel_count(tensor: gs.Tensor) -> int | None:

@@ -78,7 +78,8 @@ def read_among(editor: GraphEditor, conv: gs.Node, channels: Channels) -> gs.Ten
     else:
         width = channel_count(channels.source) or 0
         wide = np.zeros((len(weight), width, *weight.shape[2:]))
-        np.add.at(wide, (slice(None), channels.places), weight)
+        for index, place in enumerate(channels.places):  # a channel may be read twice
+            wide[:, place] += weight[:, index]
         weight = wide
     return _convolution(editor, conv, channels.source, weight, bias)
 

@@ -30,7 +30,7 @@ MOVING = {"Concat", "Split", "Slice", "Reshape", "Transpose", "Gather"}
 
 
 CONSTANTS = """int64[5] apart = {0, 2, 3, 5, 3}, int64[4] whole = {0, 6, 5, 3}, int64[3] picked = {5, 0, 3},
-    int64[1] one = {1}, int64[1] two = {2}, int64[1] six = {6}"""
+    int64[1] one = {1}, int64[1] two = {2}, int64[1] six = {6}, int64[3] twice = {4, 1, 4}"""
 
 
 def _text(body: str, outputs: str = "float[N, 4, 5, 3] y") -> str:
@@ -66,6 +66,7 @@ def test_new_channels_may_come_first(prove):
     ("choice", "places"),
     [
         ("m = Gather<axis = 1>(c, picked)", [5, 0, 3]),
+        ("m = Gather<axis = 1>(c, twice)", [4, 1, 4]),
         ("m = Slice(c, one, six, one, two)", [1, 3, 5]),
     ],
 )
