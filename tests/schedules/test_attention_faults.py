@@ -24,9 +24,10 @@ FAULTS = [
     Fault("parts are added before all are there", drop("parts_there")),
     Fault("what was summed before is not scaled down", drop("values_rescaled")),
     Fault("the sum of exponentials is not scaled down", drop("sum_rescaled")),
-    Fault(
-        "keys behind the last one count", change("last_key", "lengths.keys()", "Shape::keys * 99")
-    ),
+    Fault("keys behind the last one count", change("last_key", "limit", "limit + 99")),
+    Fault("no step is the last one", change("last_step", "Shape::keys", "0")),
+    Fault("a thread's next row is the one below", change("row_below", "down *", "2 * down *")),
+    Fault("powers of e are those of two", change("to_powers_of_two", "1.4426950408889634f", "1.0f")),
     Fault(
         "parts are added as if all had one maximum",
         put("part_scaled", "const float factor = 1.0f;"),

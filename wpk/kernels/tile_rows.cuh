@@ -21,6 +21,8 @@ struct RowTile
     static constexpr int panelChunks = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2;
     static constexpr int bytes = Rows * chunks * 16;
     using Panel = SwizzledTile<panelChunks * 16>;
+    // Copies that are unrolled: of all of them, addresses would be kept in registers from step to step.
+    static constexpr int kMostTogether = 4;
 
     // Byte offset of a chunk of 16 bytes.
     static WPK_DEVICE int offset(int row, int chunk)
@@ -34,22 +36,56 @@ struct RowTile
     static WPK_DEVICE void copy(
         SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
     {
-        // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
-        constexpr int kPieces = 16 / CopyBytes, kItems = Rows * chunks * kPieces, kTogether = 4;
-        WPK_KEEP_LOOP
-        for (int begin = static_cast<int>(threadIdx.x); begin < kItems; begin += kTogether * Threads)
+        constexpr int kPieces = 16 / CopyBytes, kOfRow = chunks * kPieces;
+        const auto start = [&](int row, int piece, SharedAddress target)
         {
-            WPK_UNROLL
-            for (int i = 0; i < kTogether; ++i)
+            const int column = piece * kPiece, there = first + row < limit ? kPiece : 0;
+            const int columns = Columns == paddedColumns ? there : minOf(there, maxOf(Columns - column, 0));
+            // Where nothing is there, an address that could be read all the same.
+            const int read = Columns == paddedColumns || column < Columns ? column : 0;
+            copyAsync<CopyBytes>(target, source + place(minOf(first + row, limit - 1)) * stride + read,
+                columns * static_cast<int>(sizeof(T)));
+        };
+        const auto targetOf = [&](int row, int piece)
+        {
+            return tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes;
+        };
+        const int thread = static_cast<int>(threadIdx.x);
+        // Where whole rows divide the threads, a thread has the same place in all of its rows; and where the
+        // permutation of chunks repeats from one to the next, their addresses differ by a constant.
+        constexpr int kDown = Threads % kOfRow == 0 ? Threads / kOfRow : 1;
+        if constexpr (kDown % Panel::kPeriod == 0)
+        {
+            constexpr int kCopies = ceilDivide(Rows, kDown), kTogether = minOf(kCopies, kMostTogether);
+            const int top = thread / kOfRow, piece = thread % kOfRow;
+            const SharedAddress target = targetOf(top, piece);
+            WPK_KEEP_LOOP
+            for (int begin = 0; begin < kCopies; begin += kTogether)
             {
-                const int item = begin + i * Threads, row = item / (chunks * kPieces);
-                const int piece = item % (chunks * kPieces), column = piece * kPiece;
-                if (item >= kItems)
-                    break;
-                const int columns = first + row < limit ? minOf(kPiece, Columns - column) : 0;
-                const T* const at = columns > 0 ? source + place(first + row) * stride + column : source;
-                copyAsync<CopyBytes>(tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes, at,
-                    maxOf(columns, 0) * static_cast<int>(sizeof(T)));
+                WPK_UNROLL
+                for (int i = 0; i < kTogether; ++i)
+                {
+                    const int down = (begin + i) * kDown;
+                    if ((kCopies % kTogether != 0 && begin + i >= kCopies) || (Rows % kDown != 0 && down + top >= Rows))
+                        break;
+                    start(down + top, piece, target + down * (panelChunks * 16)); // @row_below
+                }
+            }
+        }
+        else
+        {
+            constexpr int kItems = Rows * kOfRow;
+            WPK_KEEP_LOOP
+            for (int begin = thread; begin < kItems; begin += kMostTogether * Threads)
+            {
+                WPK_UNROLL
+                for (int i = 0; i < kMostTogether; ++i)
+                {
+                    const int item = begin + i * Threads;
+                    if (item >= kItems)
+                        break;
+                    start(item / kOfRow, item % kOfRow, targetOf(item / kOfRow, item % kOfRow));
+                }
             }
         }
     }

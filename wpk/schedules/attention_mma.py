@@ -72,7 +72,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
     """Queries, keys and values as rows aligned to 4 bytes or more, in every precision; fp32 as 3 x tf32."""
 
     name: ClassVar[str] = "attention_mma"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Attention
     schedule_type = AttentionMmaSchedule
