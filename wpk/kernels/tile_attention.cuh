@@ -149,7 +149,7 @@ struct AttentionWarp
             score = Problem::Scores::evaluate(score, operands[i / 4][half].values[i % 2]);
         }
         if (firstKey + Shape::keys > lengths.keys()) // @last_step
-            hideBeyond(lengths.keys() - firstKey);
+            hideBeyond(firstKey);
         WPK_UNROLL
         for (int i = 0; i < Shape::pairsN * 8; ++i)
             largest[i % 4 / 2] = fmaxf(largest[i % 4 / 2], scores[i / 8][0][i / 4 % 2][i % 4]);
@@ -172,12 +172,12 @@ struct AttentionWarp
         }
     }
 
-    // Keys of a step from `limit` on are none.
-    WPK_DEVICE void hideBeyond(int limit)
+    // Keys of a step that are behind the last one have no weight.
+    WPK_DEVICE void hideBeyond(int firstKey)
     {
         WPK_UNROLL
         for (int i = 0; i < Shape::pairsN * 8; ++i)
-            if (key(i / 4) + i % 2 >= limit) // @last_key
+            if (firstKey + key(i / 4) + i % 2 >= lengths.keys()) // @last_key
                 scores[i / 8][0][i / 4 % 2][i % 4] = asFloat(0xff800000u);
     }
 

@@ -51,11 +51,13 @@ struct RowTile
             return tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes;
         };
         const int thread = static_cast<int>(threadIdx.x);
-        // Where whole rows divide the threads, a thread has the same place in all of its rows; and where the
-        // permutation of chunks repeats from one to the next, their addresses differ by a constant.
-        constexpr int kDown = Threads % kOfRow == 0 ? Threads / kOfRow : 1;
-        if constexpr (kDown % Panel::kPeriod == 0)
+        // The threads of whole periods of rows copy, where there are so many: each has the same place in all of its
+        // rows, and their permutation is the same, so that their addresses differ by a constant.
+        constexpr int kDown = Threads / kOfRow / Panel::kPeriod * Panel::kPeriod;
+        if constexpr (kDown > 0)
         {
+            if (Threads % (kDown * kOfRow) != 0 && thread >= kDown * kOfRow)
+                return;
             constexpr int kCopies = ceilDivide(Rows, kDown), kTogether = minOf(kCopies, kMostTogether);
             const int top = thread / kOfRow, piece = thread % kOfRow;
             const SharedAddress target = targetOf(top, piece);
