@@ -49,12 +49,12 @@ OF_FP32_WORDS = {
 WHOLE_ROWS = Fault(
     "a thread's next row is not where it belongs", change("row_below", "down *", "2 * down *")
 )
-"""Where rows divide the threads, as those of 32 elements do, and those of SIZE do not."""
+"""Of rows of 64 elements a thread copies two of a tile, of those of SIZE only one."""
 
 CASES = [
     *((fault, Precision.FP16, SIZE) for fault in FAULTS),
     *((fault, precision, SIZE) for precision, fault in OF_FP32_WORDS.items()),
-    (WHOLE_ROWS, Precision.FP16, 32),
+    (WHOLE_ROWS, Precision.FP16, 64),
 ]
 
 

@@ -157,7 +157,7 @@ def test_an_image_becomes_a_sequence_of_pixels_channels_last(prove):
         a = Conv(x, w)  s = Reshape(a, sequence)  y = Conv(s, v) }}""",
         FuseAndLayOut(),
         constants="w v",
-        rewritten=2,
+        rewritten=4,
     )
     assert proof.ops.count("Transpose") == 0
     assert [n.outputs[0].shape for n in proof.graph.nodes if n.op == "Reshape"] == [[2, 20, 4]]
