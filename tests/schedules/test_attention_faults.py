@@ -47,7 +47,7 @@ OF_FP32_WORDS = {
     Precision.FP32: Fault("small parts are left out", change("products", "Multiply{}", "Tf32{}")),
 }
 WHOLE_ROWS = Fault(
-    "a thread's next row is not where it belongs", change("row_below", "down *", "2 * down *")
+    "a thread's next row is not where it belongs", change("row_below", "turn *", "2 * turn *")
 )
 """Of rows of 64 elements a thread copies two of a tile, of those of SIZE only one."""
 

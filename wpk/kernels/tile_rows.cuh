@@ -21,8 +21,6 @@ struct RowTile
     static constexpr int panelChunks = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2;
     static constexpr int bytes = Rows * chunks * 16;
     using Panel = SwizzledTile<panelChunks * 16>;
-    // Copies that are unrolled: of all of them, addresses would be kept in registers from step to step.
-    static constexpr int kMostTogether = 4;
 
     // Byte offset of a chunk of 16 bytes.
     static WPK_DEVICE int offset(int row, int chunk)
@@ -36,58 +34,74 @@ struct RowTile
     static WPK_DEVICE void copy(
         SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
     {
-        constexpr int kPieces = 16 / CopyBytes, kOfRow = chunks * kPieces;
-        const auto start = [&](int row, int piece, SharedAddress target)
-        {
-            const int column = piece * kPiece, there = first + row < limit ? kPiece : 0;
-            const int columns = Columns == paddedColumns ? there : minOf(there, maxOf(Columns - column, 0));
-            // Where nothing is there, an address that could be read all the same.
-            const int read = Columns == paddedColumns || column < Columns ? column : 0;
-            copyAsync<CopyBytes>(target, source + place(minOf(first + row, limit - 1)) * stride + read,
-                columns * static_cast<int>(sizeof(T)));
-        };
-        const auto targetOf = [&](int row, int piece)
-        {
-            return tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes;
-        };
-        const int thread = static_cast<int>(threadIdx.x);
-        // The threads of whole periods of rows copy, where there are so many: each has the same place in all of its
-        // rows, and their permutation is the same, so that their addresses differ by a constant.
-        constexpr int kDown = Threads / kOfRow / Panel::kPeriod * Panel::kPeriod;
-        if constexpr (kDown > 0)
-        {
-            if (Threads % (kDown * kOfRow) != 0 && thread >= kDown * kOfRow)
-                return;
-            constexpr int kCopies = ceilDivide(Rows, kDown), kTogether = minOf(kCopies, kMostTogether);
-            const int top = thread / kOfRow, piece = thread % kOfRow;
-            const SharedAddress target = targetOf(top, piece);
-            WPK_KEEP_LOOP
-            for (int begin = 0; begin < kCopies; begin += kTogether)
-            {
-                WPK_UNROLL
-                for (int i = 0; i < kTogether; ++i)
-                {
-                    const int down = (begin + i) * kDown;
-                    if ((kCopies % kTogether != 0 && begin + i >= kCopies) || (Rows % kDown != 0 && down + top >= Rows))
-                        break;
-                    start(down + top, piece, target + down * (panelChunks * 16)); // @row_below
-                }
-            }
-        }
+        if constexpr (kRowsAtOnce<Threads> > 0)
+            copySamePieces<Threads>(tile, source, stride, first, limit, place);
         else
+            copyAnyPieces<Threads>(tile, source, stride, first, limit, place);
+    }
+
+private:
+    static constexpr int kPieces = 16 / CopyBytes, kOfRow = chunks * kPieces;
+    // Rows that threads copy at a time, in whole periods of the permutation; 0 where there are fewer threads.
+    template <int Threads>
+    static constexpr int kRowsAtOnce = Threads / kOfRow / Panel::kPeriod * Panel::kPeriod;
+
+    // A thread has the same piece of rows that are whole periods of the permutation apart: what changes from one to the
+    // next are constants. Addresses that are computed anew in the same registers wait until the copy before has read
+    // them, some hundred cycles.
+    template <int Threads, class Place>
+    static WPK_DEVICE void copySamePieces(
+        SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
+    {
+        constexpr int kRows = kRowsAtOnce<Threads>, kTurns = ceilDivide(Rows, kRows);
+        const int thread = static_cast<int>(threadIdx.x), own = thread / kOfRow, piece = thread % kOfRow;
+        if (kRows * kOfRow != Threads && own >= kRows)
+            return;
+        // What is in front of the zeros that fill a row; of a piece of zeros alone, an address that could be read.
+        constexpr bool kWhole = Columns == paddedColumns;
+        const int columns = kWhole ? kPiece : maxOf(minOf(kPiece, Columns - piece * kPiece), 0);
+        const T* const from = source + (kWhole || columns > 0 ? piece * kPiece : 0);
+        const int bytes = columns * static_cast<int>(sizeof(T));
+        const SharedAddress to = tile + offset(own, piece / kPieces) + piece % kPieces * CopyBytes;
+        WPK_UNROLL
+        for (int turn = 0; turn < kTurns; ++turn)
         {
-            constexpr int kItems = Rows * kOfRow;
-            WPK_KEEP_LOOP
-            for (int begin = thread; begin < kItems; begin += kMostTogether * Threads)
+            const int row = own + turn * kRows;
+            if (Rows % kRows != 0 && row >= Rows)
+                break;
+            const int there = first + row < limit ? bytes : 0; // @copied_rows
+            const T* const at = from + place(minOf(first + row, limit - 1)) * stride;
+            copyAsync<CopyBytes>(to + turn * (kRows * panelChunks * 16), at, there); // @row_below
+        }
+    }
+
+    template <int Threads, class Place>
+    static WPK_DEVICE void copyAnyPieces(
+        SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
+    {
+        // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
+        constexpr int kItems = Rows * kOfRow, kTogether = 4;
+        WPK_KEEP_LOOP
+        for (int begin = static_cast<int>(threadIdx.x); begin < kItems; begin += kTogether * Threads)
+        {
+            SharedAddress to[kTogether];
+            const T* from[kTogether];
+            int bytes[kTogether];
+            WPK_UNROLL
+            for (int i = 0; i < kTogether; ++i)
             {
-                WPK_UNROLL
-                for (int i = 0; i < kMostTogether; ++i)
-                {
-                    const int item = begin + i * Threads;
-                    if (item >= kItems)
-                        break;
-                    start(item / kOfRow, item % kOfRow, targetOf(item / kOfRow, item % kOfRow));
-                }
+                const int item = begin + i * Threads, row = item / kOfRow, piece = item % kOfRow;
+                const int column = piece * kPiece;
+                const int columns = first + row < limit ? maxOf(minOf(kPiece, Columns - column), 0) : 0;
+                bytes[i] = columns * static_cast<int>(sizeof(T));
+                from[i] = columns > 0 ? source + place(first + row) * stride + column : source;
+                to[i] = tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes;
+            }
+            WPK_UNROLL
+            for (int i = 0; i < kTogether; ++i)
+            {
+                if (begin + i * Threads < kItems)
+                    copyAsync<CopyBytes>(to[i], from[i], bytes[i]);
             }
         }
     }
