@@ -28,7 +28,9 @@ FAULTS = [
         "keys behind the last one count", change("last_key", "lengths.keys()", "Shape::keys * 99")
     ),
     Fault("no step is the last one", change("last_step", "Shape::keys", "0")),
-    Fault("powers of e are those of two", change("to_powers_of_two", "1.4426950408889634f", "1.0f")),
+    Fault(
+        "powers of e are those of two", change("to_powers_of_two", "1.4426950408889634f", "1.0f")
+    ),
     Fault(
         "parts are added as if all had one maximum",
         put("part_scaled", "const float factor = 1.0f;"),
