@@ -9,8 +9,8 @@
 namespace wpk
 {
 
-// exp(a) for a <= 0, NaN for NaN. Its relative error is below 2^-22 + |a| 2^-22: that of the unit (PTX ISA, ex2.approx),
-// and what rounding a log2(e) moves it by. What is below the smallest normal number is 0.
+// exp(a) for a <= 0, NaN for NaN. Its relative error is below 2^-22 + |a| 2^-22: that of the unit (PTX ISA,
+// ex2.approx), and what rounding a log2(e) moves it by. What is below the smallest normal number is 0.
 WPK_DEVICE float nearExponential(float a)
 {
     const float power = a * 1.4426950408889634f; // @to_powers_of_two
