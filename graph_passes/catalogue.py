@@ -34,6 +34,7 @@ from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
 from wpk.graph_passes.clean.scan_axes import ScanAxes
 from wpk.graph_passes.clean.select_conditionals import SelectConditionals
+from wpk.graph_passes.clean.transposed_volumes import TransposedVolumes
 from wpk.graph_passes.clean.unpool_parts import UnpoolParts
 from wpk.graph_passes.clean.unroll_loops import UnrollLoops
 from wpk.graph_passes.clean.unsigned_bytes import UnsignedBytes
@@ -178,6 +179,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         GridSampleParts(),
         ColumnParts(),
         WindowParts(),
+        TransposedVolumes(),
         UnpoolParts(),
         DepthFirst(),
         BlockMovement(),
