@@ -67,6 +67,9 @@ def main() -> int:
     parser.add_argument(
         "--device", choices=("cpu", "gpu"), default="cpu", help="what executes the engines"
     )
+    parser.add_argument(
+        "--limit", type=float, default=SECONDS, metavar="SECONDS", help="of a graph's process"
+    )
     parser.add_argument("--commit", help="that is judged, where this is only a copy of it")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE.json")
     parser.add_argument("--here", help=argparse.SUPPRESS)
@@ -144,7 +147,7 @@ def _judged(name: str, options: argparse.Namespace) -> Record:
         preexec_fn=_limit_memory if options.device == "cpu" else None,
     )
     try:
-        said, told = child.communicate(timeout=SECONDS)
+        said, told = child.communicate(timeout=options.limit)
         if child.returncode == 0:
             record |= json.loads(said.splitlines()[-1])
         else:
@@ -153,7 +156,7 @@ def _judged(name: str, options: argparse.Namespace) -> Record:
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-        record |= {"outcome": "timed out", "why": f"longer than {SECONDS:.0f} s"}
+        record |= {"outcome": "timed out", "why": f"longer than {options.limit:.0f} s"}
     return record | {"seconds": round(time.monotonic() - began, 1)}
 
 

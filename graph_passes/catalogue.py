@@ -15,6 +15,7 @@ from wpk.graph_passes.clean.byte_products import ByteProducts
 from wpk.graph_passes.clean.cast_chains import CastChains
 from wpk.graph_passes.clean.collected_sequences import CollectedSequences
 from wpk.graph_passes.clean.column_parts import ColumnParts
+from wpk.graph_passes.clean.column_products import ColumnProducts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
 from wpk.graph_passes.clean.defined_forms import DefinedForms
@@ -177,9 +178,10 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         FourierProducts(),
         ResizeParts(),
         GridSampleParts(),
-        ColumnParts(),
         WindowParts(),
         TransposedVolumes(),
+        ColumnProducts(),
+        ColumnParts(),
         UnpoolParts(),
         DepthFirst(),
         BlockMovement(),
