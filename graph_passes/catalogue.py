@@ -19,6 +19,7 @@ from wpk.graph_passes.clean.column_products import ColumnProducts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
 from wpk.graph_passes.clean.defined_forms import DefinedForms
+from wpk.graph_passes.clean.deformed_windows import DeformedWindows
 from wpk.graph_passes.clean.dynamic_quantisation import DynamicQuantisation
 from wpk.graph_passes.clean.fourier_products import FourierProducts
 from wpk.graph_passes.clean.function_bodies import FunctionBodies
@@ -178,6 +179,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         FourierProducts(),
         ResizeParts(),
         GridSampleParts(),
+        DeformedWindows(),
         WindowParts(),
         TransposedVolumes(),
         ColumnProducts(),
