@@ -75,7 +75,7 @@ struct AttentionStaging
             for (int v = 0; v < V; ++v)
                 result[v] += factor * weighted[v];
         }
-        const float scale = 1.0f / total; // of no score but -inf: 0 * inf, no number, as ONNX has it
+        const float scale = reciprocal(total); // of no score but -inf: 0 * inf, no number, as ONNX has it
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
             result[v] = EmptyRowsAreZero && !(total > 0.0f) ? 0.0f : result[v] * scale;

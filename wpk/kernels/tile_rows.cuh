@@ -34,22 +34,66 @@ struct RowTile
     static WPK_DEVICE void copy(
         SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
     {
+        if constexpr (Threads % (kOfRow * Panel::kPeriod) == 0)
+            copySamePieces<Threads>(tile, source, stride, first, limit, place);
+        else
+            copyAnyPieces<Threads>(tile, source, stride, first, limit, place);
+    }
+
+private:
+    static constexpr int kPieces = 16 / CopyBytes, kOfRow = chunks * kPieces;
+
+    // A thread has the same piece of rows that are whole periods of the permutation apart: what changes from one to the
+    // next are constants. Addresses that are computed anew in the same registers wait until the copy before has read
+    // them, some hundred cycles.
+    template <int Threads, class Place>
+    static WPK_DEVICE void copySamePieces(
+        SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
+    {
+        constexpr int kRowsAtOnce = Threads / kOfRow, kTurns = ceilDivide(Rows, kRowsAtOnce);
+        const int thread = static_cast<int>(threadIdx.x), own = thread / kOfRow, piece = thread % kOfRow;
+        const int column = piece * kPiece;
+        const int bytes = maxOf(minOf(kPiece, Columns - column), 0) * static_cast<int>(sizeof(T));
+        const SharedAddress to = tile + offset(own, piece / kPieces) + piece % kPieces * CopyBytes;
+        WPK_UNROLL
+        for (int turn = 0; turn < kTurns; ++turn)
+        {
+            const int row = own + turn * kRowsAtOnce;
+            if (Rows % kRowsAtOnce != 0 && row >= Rows)
+                break;
+            const int there = first + row < limit ? bytes : 0; // @copied_rows
+            const T* const at = there > 0 ? source + place(first + row) * stride + column : source;
+            copyAsync<CopyBytes>(to + turn * (kRowsAtOnce * panelChunks * 16), at, there);
+        }
+    }
+
+    template <int Threads, class Place>
+    static WPK_DEVICE void copyAnyPieces(
+        SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
+    {
         // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
-        constexpr int kPieces = 16 / CopyBytes, kItems = Rows * chunks * kPieces, kTogether = 4;
+        constexpr int kItems = Rows * kOfRow, kTogether = 4;
         WPK_KEEP_LOOP
         for (int begin = static_cast<int>(threadIdx.x); begin < kItems; begin += kTogether * Threads)
         {
+            SharedAddress to[kTogether];
+            const T* from[kTogether];
+            int bytes[kTogether];
             WPK_UNROLL
             for (int i = 0; i < kTogether; ++i)
             {
-                const int item = begin + i * Threads, row = item / (chunks * kPieces);
-                const int piece = item % (chunks * kPieces), column = piece * kPiece;
-                if (item >= kItems)
-                    break;
-                const int columns = first + row < limit ? minOf(kPiece, Columns - column) : 0;
-                const T* const at = columns > 0 ? source + place(first + row) * stride + column : source;
-                copyAsync<CopyBytes>(tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes, at,
-                    maxOf(columns, 0) * static_cast<int>(sizeof(T)));
+                const int item = begin + i * Threads, row = item / kOfRow, piece = item % kOfRow;
+                const int column = piece * kPiece;
+                const int columns = first + row < limit ? maxOf(minOf(kPiece, Columns - column), 0) : 0;
+                bytes[i] = columns * static_cast<int>(sizeof(T));
+                from[i] = columns > 0 ? source + place(first + row) * stride + column : source;
+                to[i] = tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes;
+            }
+            WPK_UNROLL
+            for (int i = 0; i < kTogether; ++i)
+            {
+                if (begin + i * Threads < kItems)
+                    copyAsync<CopyBytes>(to[i], from[i], bytes[i]);
             }
         }
     }
