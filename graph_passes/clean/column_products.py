@@ -9,6 +9,7 @@ another), and those in fp64. Exact: every element is the same sum. What it costs
 memory as often as the window has taps.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
@@ -241,10 +242,10 @@ class _Writer(NodeParts):
         shape: Dims = [*columns.shape[:-2], matrix.shape[-2], columns.shape[-1]]
         return self.add("MatMul", matrix, columns, shape=shape, like=self.x)
 
-    def seen(self, x: gs.Tensor, shape: Dims) -> gs.Tensor:
+    def seen(self, x: gs.Tensor, shape: Sequence[int | str | None]) -> gs.Tensor:
         """``x`` with other axes, the first of which may be free."""
         sizes = [each if isinstance(each, int) else 0 for each in shape]
-        return self.add("Reshape", x, self.ints(sizes), shape=shape)
+        return self.add("Reshape", x, self.ints(sizes), shape=list(shape))
 
     def ints(self, values: list[int]) -> gs.Constant:
         """A constant of sizes."""

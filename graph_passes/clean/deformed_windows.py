@@ -92,7 +92,8 @@ def _base(node: gs.Node, axis: int) -> NDArray[np.int64]:
         for name, missing in (("strides", 1), ("dilations", 1), ("pads", 0))
     )
     element = np.indices(window)[axis].reshape(-1, 1) * step
-    return (element + np.indices(out)[axis].reshape(1, -1) * stride - pad)[None]
+    places: NDArray[np.int64] = element + np.indices(out)[axis].reshape(1, -1) * stride - pad
+    return places[None]
 
 
 def _place(to: PlacedReading, pairs: gs.Tensor, axis: int, base: NDArray[np.int64]) -> gs.Tensor:

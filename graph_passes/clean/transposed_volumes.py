@@ -8,6 +8,7 @@ as in `WindowParts`, and the s planes that they give filters of W'. A window tha
 gets taps of zeros behind, which add nothing; so all planes are made by one convolution.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -179,10 +180,10 @@ class _Writer(NodeParts):
         shape: Dims = [*x.shape[:axis], count, *x.shape[axis + 1 :]]
         return self.add("Slice", x, *bounds, shape=shape)
 
-    def seen(self, x: gs.Tensor, shape: Dims) -> gs.Tensor:
+    def seen(self, x: gs.Tensor, shape: Sequence[int | str | None]) -> gs.Tensor:
         """``x`` with other axes; at most one of them, the batch or its product, is free."""
         sizes = [each if isinstance(each, int) else -1 for each in shape]
-        return self.add("Reshape", x, self.ints(sizes), shape=shape)
+        return self.add("Reshape", x, self.ints(sizes), shape=list(shape))
 
     def turned(self, x: gs.Tensor, perm: list[int]) -> gs.Tensor:
         """``x`` with its axes in another order."""
