@@ -29,29 +29,53 @@ struct RowTile
     }
 
     // Starts copying rows [first, first + Rows) of a matrix, of which row r is that at `place(r)` of those at `source`,
-    // `stride` elements apart and aligned to CopyBytes; those from `limit` on are zeros.
+    // `stride` elements apart and aligned to CopyBytes; those from `limit`, which is 1 or more, on are zeros.
+    //
+    // Where rows are shared among the threads evenly, a thread copies one piece of rows that are a constant number
+    // apart: most of their addresses is computed once.
     template <int Threads, class Place>
     static WPK_DEVICE void copy(
         SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
     {
-        // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
-        constexpr int kPieces = 16 / CopyBytes, kItems = Rows * chunks * kPieces, kTogether = 4;
-        WPK_KEEP_LOOP
-        for (int begin = static_cast<int>(threadIdx.x); begin < kItems; begin += kTogether * Threads)
+        constexpr int kOfRow = chunks * (16 / CopyBytes);
+        if constexpr (Threads % kOfRow == 0)
         {
-            WPK_UNROLL
-            for (int i = 0; i < kTogether; ++i)
+            constexpr int kApart = Threads / kOfRow;
+            const int own = static_cast<int>(threadIdx.x) / kOfRow, piece = static_cast<int>(threadIdx.x) % kOfRow;
+            // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
+            constexpr int kTogether = minOf(ceilDivide(Rows, kApart), 4);
+            WPK_KEEP_LOOP
+            for (int begin = 0; begin < Rows; begin += kTogether * kApart)
             {
-                const int item = begin + i * Threads, row = item / (chunks * kPieces);
-                const int piece = item % (chunks * kPieces), column = piece * kPiece;
-                if (item >= kItems)
-                    break;
-                const int columns = first + row < limit ? minOf(kPiece, Columns - column) : 0;
-                const T* const at = columns > 0 ? source + place(first + row) * stride + column : source;
-                copyAsync<CopyBytes>(tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes, at,
-                    maxOf(columns, 0) * static_cast<int>(sizeof(T)));
+                WPK_UNROLL
+                for (int i = 0; i < kTogether; ++i)
+                {
+                    const int row = begin + i * kApart + own;
+                    if (Rows % (kTogether * kApart) == 0 || row < Rows)
+                        copyPiece(tile, source, stride, row, piece, first, limit, place);
+                }
             }
         }
+        else
+        {
+            WPK_KEEP_LOOP
+            for (int item = static_cast<int>(threadIdx.x); item < Rows * kOfRow; item += Threads)
+                copyPiece(tile, source, stride, item / kOfRow, item % kOfRow, first, limit, place);
+        }
+    }
+
+private:
+    template <class Place>
+    static WPK_DEVICE void copyPiece(SharedAddress tile, const T* source, int64 stride, int row, int piece, int first,
+        int limit, const Place& place)
+    {
+        constexpr int kPieces = 16 / CopyBytes;
+        const int column = piece * kPiece, columns = maxOf(minOf(kPiece, Columns - column), 0);
+        const bool exists = first + row < limit;
+        // What does not exist is not read, but has the address of something that is.
+        const T* const at = source + place(minOf(first + row, limit - 1)) * stride + (columns > 0 ? column : 0);
+        copyAsync<CopyBytes>(tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes, at,
+            exists ? columns * static_cast<int>(sizeof(T)) : 0);
     }
 };
 
