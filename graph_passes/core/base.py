@@ -125,11 +125,12 @@ class GraphPass(abc.ABC):
                 f"pass {self.name} cannot run: {reason}",
                 fix=f"skip it with --skip-pass {self.name}, or report the model as a bug",
             )
-        before = _interface(graph)
+        before, nodes = _interface(graph), [id(node) for node in graph.nodes]
         try:
             result = self.apply(graph)
-            remove_dead_nodes(graph)
-            sort_nodes(graph)
+            if result.rewritten or [id(node) for node in graph.nodes] != nodes:
+                remove_dead_nodes(graph)
+                sort_nodes(graph)
         except WpkError:
             raise
         except Exception as error:

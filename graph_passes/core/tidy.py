@@ -15,7 +15,9 @@ from wpk.errors import GraphError
 def read_tensors(node: gs.Node) -> Iterator[gs.Tensor]:
     """Yield the tensors that ``node`` reads, those of its subgraphs (If, Loop) included."""
     yield from node.inputs
-    for subgraph in node.subgraphs():
+    for subgraph in node.attrs.values():
+        if not isinstance(subgraph, gs.Graph):
+            continue
         yield from subgraph.outputs
         for inner in subgraph.nodes:
             yield from read_tensors(inner)

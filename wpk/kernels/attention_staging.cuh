@@ -1,7 +1,7 @@
 // Where the warps of attention that share rows of queries meet.
 #pragma once
 
-#include <wpk/kernels/approximate.cuh>
+#include <wpk/kernels/power_of_two.cuh>
 #include <wpk/kernels/vector.cuh>
 #include <wpk/kernels/warp.cuh>
 
@@ -76,7 +76,7 @@ struct AttentionStaging
             for (int v = 0; v < V; ++v)
                 result[v] += factor * weighted[v];
         }
-        const float scale = 1.0f / total; // of no score but -inf: 0 * inf, no number, as ONNX has it
+        const float scale = reciprocal(total); // of no score but -inf: 0 * inf, no number, as ONNX has it
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
             result[v] = EmptyRowsAreZero && !(total > 0.0f) ? 0.0f : result[v] * scale;

@@ -101,13 +101,13 @@ WPK_DEVICE void storeSumOfCluster(
     constexpr bool kAlongRows = Problem::Y::column != 1;
     float* const matrix = reinterpret_cast<float*>(shared);
     const int thread = static_cast<int>(threadIdx.x);
-    const bool holds = thread < Shape::consumers;
+    const bool holds = thread < Shape::consumers, adds = thread < kAtOnce * kVectors;
     const int ofShare = kAlongRows ? thread % kAtOnce : thread / kVectors;
     const int column = (kAlongRows ? thread / kAtOnce % kVectors : thread % kVectors) * V;
     const auto rowOf = [=](int item) // -1: none
     {
         const int inShare = ofShare + item * kAtOnce, row = part * kShare + inShare;
-        return holds && inShare < kShare && row < Shape::blockM && window.firstRow + row < window.rowEnd ? row : -1;
+        return adds && inShare < kShare && row < Shape::blockM && window.firstRow + row < window.rowEnd ? row : -1;
     };
     using Columns = EpilogueColumns<detail::NarrowEpilogue<Problem, V>, Rows, V>;
     const Columns columns(window, column);

@@ -162,6 +162,7 @@ public:
     // The operands' columns of one row.
     using Fetched = detail::OperandsColumns<false, V, List>;
 
+    EpilogueColumns() = default;
     WPK_DEVICE EpilogueColumns(const OutputWindow<Rows>& window, int column)
         : rows_(window.rows),
           operands_(window.operands),

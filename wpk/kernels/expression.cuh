@@ -204,7 +204,7 @@ WPK_UNARY_OPERATION(Log, logarithm(a));
 WPK_UNARY_OPERATION(Sqrt, squareRoot(a));
 WPK_UNARY_OPERATION(Reciprocal, Number(1) / a);
 WPK_UNARY_OPERATION(Tanh, hyperbolicTangent(a));
-WPK_UNARY_OPERATION(Sigmoid, Number(1) / (Number(1) + exponential(-a)));
+WPK_UNARY_OPERATION(Sigmoid, reciprocal(Number(1) + exponential(-a)));
 WPK_UNARY_OPERATION(Erf, errorFunction(a));
 WPK_UNARY_OPERATION(Sin, sine(a));
 WPK_UNARY_OPERATION(Cos, cosine(a));

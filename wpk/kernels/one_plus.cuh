@@ -1,7 +1,8 @@
 // 1 + erf and 1 + tanh, which are in GELU: what is added to 1 need not be exact by itself.
 #pragma once
 
-#include <wpk/kernels/approximate.cuh>
+#include <wpk/kernels/number.cuh>
+#include <wpk/kernels/power_of_two.cuh>
 
 namespace wpk
 {
@@ -31,7 +32,7 @@ WPK_DEVICE double onePlusErrorFunction(double a)
 // 1 + tanh(a), to 2.5e-7.
 WPK_DEVICE float onePlusHyperbolicTangent(float a)
 {
-    return 2.0f * approximateReciprocal(1.0f + approximatePowerOfTwo(a * -2.88539008f));
+    return 2.0f * reciprocal(1.0f + approximatePowerOfTwo(a * -2.88539008f));
 }
 WPK_DEVICE double onePlusHyperbolicTangent(double a)
 {

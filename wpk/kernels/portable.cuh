@@ -156,4 +156,10 @@ WPK_DEVICE constexpr T ceilDivide(T a, T b)
     return (a + b - 1) / b;
 }
 
+// The greatest common divisor of positive numbers.
+WPK_DEVICE constexpr int commonDivisor(int a, int b)
+{
+    return b == 0 ? a : commonDivisor(b, a % b);
+}
+
 } // namespace wpk

@@ -107,8 +107,9 @@ private:
     {
         constexpr int kWords = sizeof(Value) / 4;
         constexpr int kUnderWay = minOf(Count * kWords <= 32 ? 64 : 32, kRegisters / Threads) / kWords;
-        constexpr int kAhead = minOf(Split, maxOf(1, kUnderWay / Count)), kPiece = minOf(Count, kUnderWay);
-        static_assert(Count % kPiece == 0, "accumulators are whole pieces");
+        constexpr int kAhead = minOf(Split, maxOf(1, kUnderWay / Count));
+        constexpr int kPieces = ceilDivide(Count, kUnderWay), kPiece = Count / kPieces;
+        static_assert(Count % kPieces == 0 && kPiece % width<Value, Count> == 0, "accumulators are whole pieces");
         WPK_KEEP_LOOP
         for (int begin = 0; begin < Split; begin += kAhead)
         {

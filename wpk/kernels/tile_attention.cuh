@@ -8,7 +8,7 @@
 // Problem and Schedule are named by attention_mma.py.
 #pragma once
 
-#include <wpk/kernels/approximate.cuh>
+#include <wpk/kernels/power_of_two.cuh>
 #include <wpk/kernels/split_fp32.cuh>
 #include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/tile_rows.cuh>

@@ -29,53 +29,73 @@ struct RowTile
     }
 
     // Starts copying rows [first, first + Rows) of a matrix, of which row r is that at `place(r)` of those at `source`,
-    // `stride` elements apart and aligned to CopyBytes; those from `limit`, which is 1 or more, on are zeros.
-    //
-    // Where rows are shared among the threads evenly, a thread copies one piece of rows that are a constant number
-    // apart: most of their addresses is computed once.
+    // `stride` elements apart and aligned to CopyBytes; those from `limit` on are zeros.
     template <int Threads, class Place>
     static WPK_DEVICE void copy(
         SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
     {
-        constexpr int kOfRow = chunks * (16 / CopyBytes);
-        if constexpr (Threads % kOfRow == 0)
-        {
-            constexpr int kApart = Threads / kOfRow;
-            const int own = static_cast<int>(threadIdx.x) / kOfRow, piece = static_cast<int>(threadIdx.x) % kOfRow;
-            // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
-            constexpr int kTogether = minOf(ceilDivide(Rows, kApart), 4);
-            WPK_KEEP_LOOP
-            for (int begin = 0; begin < Rows; begin += kTogether * kApart)
-            {
-                WPK_UNROLL
-                for (int i = 0; i < kTogether; ++i)
-                {
-                    const int row = begin + i * kApart + own;
-                    if (Rows % (kTogether * kApart) == 0 || row < Rows)
-                        copyPiece(tile, source, stride, row, piece, first, limit, place);
-                }
-            }
-        }
+        if constexpr (Threads % (kOfRow * Panel::kPeriod) == 0)
+            copySamePieces<Threads>(tile, source, stride, first, limit, place);
         else
-        {
-            WPK_KEEP_LOOP
-            for (int item = static_cast<int>(threadIdx.x); item < Rows * kOfRow; item += Threads)
-                copyPiece(tile, source, stride, item / kOfRow, item % kOfRow, first, limit, place);
-        }
+            copyAnyPieces<Threads>(tile, source, stride, first, limit, place);
     }
 
 private:
-    template <class Place>
-    static WPK_DEVICE void copyPiece(SharedAddress tile, const T* source, int64 stride, int row, int piece, int first,
-        int limit, const Place& place)
+    static constexpr int kPieces = 16 / CopyBytes, kOfRow = chunks * kPieces;
+
+    // A thread has the same piece of rows that are whole periods of the permutation apart: what changes from one to the
+    // next are constants. Addresses that are computed anew in the same registers wait until the copy before has read
+    // them, some hundred cycles.
+    template <int Threads, class Place>
+    static WPK_DEVICE void copySamePieces(
+        SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
     {
-        constexpr int kPieces = 16 / CopyBytes;
-        const int column = piece * kPiece, columns = maxOf(minOf(kPiece, Columns - column), 0);
-        const bool exists = first + row < limit;
-        // What does not exist is not read, but has the address of something that is.
-        const T* const at = source + place(minOf(first + row, limit - 1)) * stride + (columns > 0 ? column : 0);
-        copyAsync<CopyBytes>(tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes, at,
-            exists ? columns * static_cast<int>(sizeof(T)) : 0);
+        constexpr int kRowsAtOnce = Threads / kOfRow, kTurns = ceilDivide(Rows, kRowsAtOnce);
+        const int thread = static_cast<int>(threadIdx.x), own = thread / kOfRow, piece = thread % kOfRow;
+        const int column = piece * kPiece;
+        const int bytes = maxOf(minOf(kPiece, Columns - column), 0) * static_cast<int>(sizeof(T));
+        const SharedAddress to = tile + offset(own, piece / kPieces) + piece % kPieces * CopyBytes;
+        WPK_UNROLL
+        for (int turn = 0; turn < kTurns; ++turn)
+        {
+            const int row = own + turn * kRowsAtOnce;
+            if (Rows % kRowsAtOnce != 0 && row >= Rows)
+                break;
+            const int there = first + row < limit ? bytes : 0; // @copied_rows
+            const T* const at = there > 0 ? source + place(first + row) * stride + column : source;
+            copyAsync<CopyBytes>(to + turn * (kRowsAtOnce * panelChunks * 16), at, there);
+        }
+    }
+
+    template <int Threads, class Place>
+    static WPK_DEVICE void copyAnyPieces(
+        SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
+    {
+        // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
+        constexpr int kItems = Rows * kOfRow, kTogether = 4;
+        WPK_KEEP_LOOP
+        for (int begin = static_cast<int>(threadIdx.x); begin < kItems; begin += kTogether * Threads)
+        {
+            SharedAddress to[kTogether];
+            const T* from[kTogether];
+            int bytes[kTogether];
+            WPK_UNROLL
+            for (int i = 0; i < kTogether; ++i)
+            {
+                const int item = begin + i * Threads, row = item / kOfRow, piece = item % kOfRow;
+                const int column = piece * kPiece;
+                const int columns = first + row < limit ? maxOf(minOf(kPiece, Columns - column), 0) : 0;
+                bytes[i] = columns * static_cast<int>(sizeof(T));
+                from[i] = columns > 0 ? source + place(first + row) * stride + column : source;
+                to[i] = tile + offset(row, piece / kPieces) + piece % kPieces * CopyBytes;
+            }
+            WPK_UNROLL
+            for (int i = 0; i < kTogether; ++i)
+            {
+                if (begin + i * Threads < kItems)
+                    copyAsync<CopyBytes>(to[i], from[i], bytes[i]);
+            }
+        }
     }
 };
 

@@ -38,50 +38,67 @@ WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& wind
     // Neighbouring lanes take neighbouring vectors of a row, or rows where y's columns are apart.
     constexpr bool kAlongRows = Problem::Y::column != 1;
     constexpr int kItems = 16 * kVectors / kWarpSize;
+    static_assert(16 * kVectors % kWarpSize == 0, "every lane has as many vectors");
     // Every kColumnSets-th item of a lane has the same columns: what belongs to columns is loaded once.
-    constexpr int kColumnSets = kAlongRows ? kItems : maxOf(1, kVectors / kWarpSize);
+    constexpr int kColumnSets = kAlongRows ? kItems : kVectors / commonDivisor(kVectors, kWarpSize);
     constexpr int kOfSet = kItems / kColumnSets, kAtOnce = minOf(kOfSet, 8); // so many are under way at once
+    constexpr int kSetsAtOnce = kAlongRows || kOfSet > 2 ? 1 : kColumnSets;
     static_assert(kItems % kColumnSets == 0 && kOfSet % kAtOnce == 0, "a lane takes whole groups of rows");
     using Columns = EpilogueColumns<Problem, Rows, V, InLoop>;
-    for (int set = 0; set < kColumnSets; ++set)
+    for (int firstSet = 0; firstSet < kColumnSets; firstSet += kSetsAtOnce)
     {
-        const int first = laneIndex() + set * kWarpSize;
-        const int column = (kAlongRows ? first / 16 : first % kVectors) * V;
-        const Columns columns(window, column);
+        const auto columnOf = [=](int set)
+        {
+            const int first = laneIndex() + (firstSet + set) * kWarpSize;
+            return (kAlongRows ? first / 16 : first % kVectors) * V;
+        };
+        Columns columns[kSetsAtOnce];
+        WPK_UNROLL
+        for (int set = 0; set < kSetsAtOnce; ++set)
+            columns[set] = Columns(window, columnOf(set));
         WPK_UNROLL
         for (int begin = 0; begin < kOfSet; begin += kAtOnce)
         {
-            const auto rowOf = [=](int item)
+            const auto rowOf = [=](int item, int set)
             {
-                const int index = laneIndex() + ((begin + item) * kColumnSets + set) * kWarpSize;
+                const int index = laneIndex() + ((begin + item) * kColumnSets + firstSet + set) * kWarpSize;
                 return kAlongRows ? index % 16 : index / kVectors;
             };
-            typename Columns::Fetched fetched[kAtOnce];
+            typename Columns::Fetched fetched[kAtOnce][kSetsAtOnce];
             WPK_UNROLL
             for (int item = 0; item < kAtOnce; ++item)
             {
-                if constexpr (InLoop)
-                    fetched[item] = {};
-                if (isRowStored(window.rows, firstRow + rowOf(item), rowEnd))
-                    columns.fetch(firstRow + rowOf(item), fetched[item]);
+                WPK_UNROLL
+                for (int set = 0; set < kSetsAtOnce; ++set)
+                {
+                    if constexpr (InLoop)
+                        fetched[item][set] = {};
+                    const int row = firstRow + rowOf(item, set);
+                    if (isRowStored(window.rows, row, rowEnd))
+                        columns[set].fetch(row, fetched[item][set]);
+                }
             }
             WPK_UNROLL
             for (int item = 0; item < kAtOnce; ++item)
             {
-                const int row = rowOf(item);
-                if (!isRowStored(window.rows, firstRow + row, rowEnd))
-                    continue;
-                float values[V];
                 WPK_UNROLL
-                for (int e = 0; e < V; e += kRead)
+                for (int set = 0; set < kSetsAtOnce; ++set)
                 {
-                    const int at = stagedColumn<Shape, V>(column) + stagedColumn<Shape, V>(e);
-                    const auto part = load<float, kRead>(staging + row * Shape::stagingStride + at);
+                    const int row = rowOf(item, set);
+                    if (!isRowStored(window.rows, firstRow + row, rowEnd))
+                        continue;
+                    float values[V];
                     WPK_UNROLL
-                    for (int v = 0; v < kRead; ++v)
-                        values[e + v] = part[v];
+                    for (int e = 0; e < V; e += kRead)
+                    {
+                        const int at = stagedColumn<Shape, V>(columnOf(set)) + stagedColumn<Shape, V>(e);
+                        const auto part = load<float, kRead>(staging + row * Shape::stagingStride + at);
+                        WPK_UNROLL
+                        for (int v = 0; v < kRead; ++v)
+                            values[e + v] = part[v];
+                    }
+                    columns[set].store(firstRow + row, values, fetched[item][set]);
                 }
-                columns.store(firstRow + row, values, fetched[item]);
             }
         }
     }

@@ -1,4 +1,4 @@
-"""What a quantised kernel issues for each element that it stores, as its unit computes it.
+"""What a kernel issues for each element that it stores, as its unit computes it.
 
 Operations of floating point are an issue slot each. What one of the special function units does for 16 lanes in a cycle,
 where four schedulers issue 128, holds a warp's slot eight times as long: so do roundings and conversions that
@@ -17,7 +17,7 @@ from wpk.expression import (
     Quantised,
     Round,
 )
-from wpk.problems.lifted import is_quantised, lifted
+from wpk.problems.lifted import lifted
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.problem import Problem
 
@@ -38,9 +38,7 @@ _ROUNDED = {True: 20.0, False: 2.0}
 
 
 def stored_slots(problem: Problem) -> float:
-    """Return the issue slots of an element's expression; 0 for what is not quantised, whose constants were fitted with it."""
-    if not is_quantised(problem):
-        return 0.0
+    """Return the issue slots of an element's expressions: a GELU takes 20, which many columns of a tile make a long end."""
     without = lifted(problem).problem
     slots = 0.0
     for each in without.expressions():

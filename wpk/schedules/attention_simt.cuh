@@ -91,7 +91,7 @@ struct AttentionRow
     {
         const float total = warpSum(sum);
         const AttentionRowPlace at = lengths.query(matrix, row);
-        const float scale = 1.0f / total; // of no score but -inf: 0 * inf, no number, as ONNX has it
+        const float scale = reciprocal(total); // of no score but -inf: 0 * inf, no number, as ONNX has it
         WPK_UNROLL
         for (int i = 0; i < kColumns; ++i)
         {

@@ -11,6 +11,7 @@ from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
 from wpk.performance import Columns, Work
 from wpk.problems import Elementwise, stored_slots
+from wpk.problems.lifted import is_quantised
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -102,7 +103,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             threads=threads,
             registers=24 + per_thread * max(1, len(problem.inputs)) * (problem.numbers.bytes / 4),
             early=columns["early"] == 1,
-            slots=per_thread * stored_slots(problem),
+            slots=per_thread * stored_slots(problem) if is_quantised(problem) else 0.0,
             numbers=problem.numbers,
         ).work(target)
 

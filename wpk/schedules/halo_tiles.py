@@ -14,7 +14,7 @@ from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth
-from wpk.schedules.wgmma.tiles import COLUMN_LIMITS
+from wpk.schedules.wgmma.widths import POWERS, WIDTHS
 from wpk.targets import Target
 
 _MOST_PIXELS = 256  # of a tile: those of four warpgroups
@@ -50,7 +50,8 @@ def limits(problem: Convolution) -> Sequence[Limit]:
             f"4 * {_PIXELS} >= {3 * GROUP_ROWS} * {_GROUPS}",
             "at most a quarter of the warpgroups' rows have no pixel",
         ),
-        *COLUMN_LIMITS,
+        POWERS,
+        WIDTHS,
         Limit(
             f"1 <= teams and teams * {_GROUPS} <= {_MOST_GROUPS}",
             f"a block has a team, and at most {_MOST_GROUPS} warpgroups",

@@ -210,20 +210,20 @@ WPK_DEVICE NormScale<typename Row::Number> normScale(const Row& row)
         const Number top = row.template reduce<true>([](Number value) { return value; });
         const Number sum = row.template reduce<false>([top](Number value) { return exponential(value - top); });
         if constexpr (Problem::kind == NormKind::softmax)
-            return {top, Number(1) / sum};
+            return {top, reciprocal(sum)};
         return {top + logarithm(sum), Number(1)};
     }
     else
     {
-        constexpr Number count = static_cast<Number>(Problem::columns);
+        constexpr Number share = Number(1) / static_cast<Number>(Problem::columns);
         Number mean = Number(0);
         if constexpr (Problem::kind == NormKind::layer)
         {
-            mean = row.template reduce<false>([](Number value) { return value; }) / count;
+            mean = row.template reduce<false>([](Number value) { return value; }) * share;
         }
         const Number squares =
             row.template reduce<false>([mean](Number value) { return (value - mean) * (value - mean); });
-        return {mean, Number(1) / squareRoot(squares / count + asFloat(Problem::epsilon))};
+        return {mean, reciprocalRoot(squares * share + asFloat(Problem::epsilon))};
     }
 }
 

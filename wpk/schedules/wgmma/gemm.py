@@ -31,7 +31,7 @@ class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
 
     name: ClassVar[str] = "gemm_wgmma"
     header: ClassVar[str] = "wgmma/gemm"
-    version: ClassVar[int] = 12
+    version: ClassVar[int] = 13
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Matmul
     schedule_type = WgmmaSchedule
@@ -60,7 +60,7 @@ class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
     def _limits(self, problem: Matmul) -> Sequence[Limit]:
         depth = box_depth(problem.precision)
         whole = Limit(
-            f"block_n >= {depth}", f"a b that lies across has whole boxes of {depth} columns"
+            f"block_n % {depth} == 0", f"a b that lies across has whole boxes of {depth} columns"
         )
         return (
             *super()._limits(problem),

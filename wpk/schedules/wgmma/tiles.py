@@ -10,6 +10,7 @@ from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.single_kernel import Grid, Partials
 from wpk.schedules.split import split_axis, split_limits, useful_split
+from wpk.schedules.wgmma import widths
 from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma.multicast import (
     COLUMNS,
@@ -99,11 +100,12 @@ class WgmmaSchedule(TileSchedule):
 
 def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, tuple[int, ...]]:
     """Return the values to try for a product of these sizes."""
-    (rows, columns, reduction, _), depth = sizes, box_depth(precision)
+    (rows, columns, reduction, matrices), depth = sizes, box_depth(precision)
+    tile_rows = up_to(_BLOCK_M, rows)
     boxes = -(-reduction // depth)
     return {
-        "block_m": up_to(_BLOCK_M, rows),
-        "block_n": up_to((16, 32, 64, 128, 256), columns),
+        "block_m": tile_rows,
+        "block_n": widths.axis(rows, columns, matrices, tile_rows, precision, target),
         "block_k": tuple(step * depth for step in _BOXES if step <= boxes),
         "stages": (2, 3, 4, 6, 8),
         "split": split_axis(reduction, depth),
@@ -129,6 +131,7 @@ def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
     )
     apart = Limit("cluster == 0", "sums of bytes are added as int32, which clusters do not")
     return (
+        *widths.limits(precision),
         *_SHAPES,
         Limit(
             f"block_k in {tuple(boxes * depth for boxes in _BOXES)}",
@@ -172,15 +175,8 @@ NO_PINGPONG = Limit(
 )
 """Of what goes through registers: products of fp32, and of inputs between limits."""
 
-COLUMN_LIMITS = (
-    Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two"),
-    Limit("16 <= block_n <= 256", "a block has 16 to 256 columns"),
-)
-"""What every template of warpgroups asks of ``block_n``."""
-
 _SHAPES = (
     Limit(f"block_m in {_BLOCK_M}", "one or two consumer warpgroups have 64 rows each"),
-    *COLUMN_LIMITS,
     Limit("stages >= 2", "the pipeline has at least two stages"),
     Limit(
         f"split == 1 or block_n <= {_MOST_SPLIT_COLUMNS}",

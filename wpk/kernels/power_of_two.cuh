@@ -1,4 +1,4 @@
-// What the GPU's special function units compute in one instruction, for results that are rounded, or added to 1, then.
+// Powers of two as the GPU's special function units have them, for results that are rounded, or added to 1, then.
 #pragma once
 
 #include <wpk/kernels/portable.cuh>
@@ -15,18 +15,6 @@ WPK_DEVICE float approximatePowerOfTwo(float a)
     return result;
 #else
     return exp2f(a);
-#endif
-}
-
-// 1 / a, to 2^-23 of it; 0 instead of numbers below the least normal one.
-WPK_DEVICE float approximateReciprocal(float a)
-{
-#if WPK_ON_GPU
-    float result;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
-    return result;
-#else
-    return 1.0f / a;
 #endif
 }
 
