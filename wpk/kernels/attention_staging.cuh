@@ -69,8 +69,8 @@ struct AttentionStaging
         WPK_UNROLL
         for (int part = 0; part < Shape::warpsN; ++part)
         {
-            const float factor =
-                softmaxExponential<Shape::isExact>(load<float, 1>(top(part, row))[0] - largest); // @part_scaled
+            const float below = load<float, 1>(top(part, row))[0] - largest;
+            const float factor = softmaxExponential<Shape::isExact>(below); // @part_scaled
             total += factor * load<float, 1>(sum(part, row))[0];
             const auto weighted = load<float, V>(values(part, row) + column);
             WPK_UNROLL
