@@ -96,6 +96,7 @@ def test_quantisation_with_a_scale_for_each_index(kind: str, tmp_path: Path) -> 
         assert_same(actual, expected)
 
 
+@pytest.mark.usefixtures("one_cubin")
 @pytest.mark.parametrize(
     ("network", "activations", "precision"),
     [(CONVOLUTIONS, E5M2, "fp32"), (ENCODER, E4M3, "fp32"), (CONVOLUTIONS, E4M3, "fp16")],

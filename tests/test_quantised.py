@@ -47,6 +47,7 @@ def test_quantisations_are_part_of_the_kernels_around_them(tmp_path: Path) -> No
     assert "to uint8" in problems[2].words()
 
 
+@pytest.mark.usefixtures("one_cubin")
 @pytest.mark.parametrize(
     ("precision", "symmetric"),
     [
@@ -70,6 +71,7 @@ def test_an_encoder_multiplies_bytes(tmp_path: Path, symmetric: bool, precision:
     assert {step.candidate.maker.name for step in own} <= {"gemm_mma", "gemm_wgmma", "gemm_skinny"}
 
 
+@pytest.mark.usefixtures("one_cubin")
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("network", [MLP, ENCODER], ids=["mlp", "encoder"])
 def test_dynamic_quantisation_gives_onnx_runtimes_numbers(

@@ -1,5 +1,6 @@
 """Workers that tests share are used again, unless they hang or have died."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -44,5 +45,7 @@ def test_who_hangs_or_has_died_is_not_kept(
     assert compiled(tmp_path, fill(0)) is Status.OK
     (worker,) = kept.spare
     worker.kill()
+    while worker.is_alive:
+        time.sleep(0.01)
     assert compiled(tmp_path, fill(1)) is Status.OK
     assert kept.started == 3
