@@ -201,8 +201,8 @@ FAULTS = [
         change("block_told", "firstBlock + laneIndex()", "laneIndex()"),
     ),
     Fault(
-        "partial sums are those of the tile's neighbours",
-        change("parts_added", "firstBlock", "0"),
+        "partial sums go to the first tile of a group",
+        change("block_chosen", "Group::member()", "0"),
     ),
     Fault(
         "all blocks are of the first part's group",
