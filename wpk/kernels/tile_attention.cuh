@@ -8,7 +8,7 @@
 // Problem and Schedule are named by attention_mma.py.
 #pragma once
 
-#include <wpk/kernels/power_of_two.cuh>
+#include <wpk/kernels/near_exponential.cuh>
 #include <wpk/kernels/split_fp32.cuh>
 #include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/tile_rows.cuh>
@@ -23,12 +23,12 @@ struct AttentionShape
     using T = typename Problem::Element;
     static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, blockN = Schedule::block_n;
     static constexpr int stages = Schedule::stages, threads = warpsM * warpsN * kWarpSize;
+    static constexpr bool exactWeights = isSame<typename Problem::Multiply, SplitFp32>;
     static constexpr int rows = 16 * warpsM, keys = blockN * warpsN;
     using Queries = RowTile<T, rows, Problem::depth, Problem::q_copy>;
     using Keys = RowTile<T, keys, Problem::depth, Problem::k_copy>;
     using Values = RowTile<T, keys, Problem::width, Problem::v_copy>;
     static constexpr int stageBytes = Keys::bytes + Values::bytes;
-    static constexpr bool isExact = isSame<typename Problem::Multiply, SplitFp32>; // no weight is rounded
     static constexpr int pairsN = blockN / 16, pairsD = Values::paddedColumns / 16;
     // Floats between staged rows; 8 more than the columns keep the writes free of conflicts.
     static constexpr int stagingStride = Values::paddedColumns + 8;
@@ -140,44 +140,51 @@ struct AttentionWarp
     // Scores become weights relative to the largest score so far; returns what earlier sums are multiplied by.
     WPK_DEVICE void weigh(int firstKey, float (&factor)[2])
     {
+        float largest[2] = {top[0], top[1]};
         WPK_UNROLL
         for (int i = 0; i < Shape::pairsN * 8; ++i)
         {
             float& score = scores[i / 8][0][i / 4 % 2][i % 4];
-            score = Problem::Scores::evaluate(score, operands[i / 4][i % 4 / 2].values[i % 2]);
+            const int half = i % 4 / 2;
+            score = Problem::Scores::evaluate(score, operands[i / 4][half].values[i % 2]);
         }
-        if (firstKey + Shape::keys > lengths.keys()) // some keys of the last step do not exist
-        {
-            WPK_UNROLL
-            for (int i = 0; i < Shape::pairsN * 8; ++i)
-            {
-                if (firstKey + key(i / 4) + i % 2 >= lengths.keys()) // @last_key
-                    scores[i / 8][0][i / 4 % 2][i % 4] = asFloat(0xff800000u);
-            }
-        }
-        float largest[2] = {top[0], top[1]};
+        if (firstKey + Shape::keys > lengths.keys()) // @last_step
+            hideBeyond(firstKey);
         WPK_UNROLL
         for (int i = 0; i < Shape::pairsN * 8; ++i)
             largest[i % 4 / 2] = fmaxf(largest[i % 4 / 2], scores[i / 8][0][i / 4 % 2][i % 4]);
-        float base[2];
         WPK_UNROLL
         for (int half = 0; half < 2; ++half)
         {
             largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 1));
             largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 2)); // @largest_shared
-            // 0 as long as all scores were -inf, whose differences are no numbers.
-            base[half] = largest[half] == asFloat(0xff800000u) ? 0.0f : largest[half];
-            factor[half] = softmaxExponential<Shape::isExact>(top[half] - base[half]);
+            const float before = top[half];
             top[half] = largest[half];
+            factor[half] = weightOf<Shape::exactWeights>(before - base(half));
             sum[half] *= factor[half]; // @sum_rescaled
         }
         WPK_UNROLL
         for (int i = 0; i < Shape::pairsN * 8; ++i)
         {
             float& score = scores[i / 8][0][i / 4 % 2][i % 4];
-            score = softmaxExponential<Shape::isExact>(score - base[i % 4 / 2]);
+            score = weightOf<Shape::exactWeights>(score - base(i % 4 / 2));
             sum[i % 4 / 2] += score;
         }
+    }
+
+    // Keys of a step that are behind the last one have no weight.
+    WPK_DEVICE void hideBeyond(int firstKey)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < Shape::pairsN * 8; ++i)
+            if (firstKey + key(i / 4) + i % 2 >= lengths.keys()) // @last_key
+                scores[i / 8][0][i / 4 % 2][i % 4] = asFloat(0xff800000u);
+    }
+
+    // What exponents are relative to: 0 as long as all scores were -inf, whose differences are no numbers.
+    WPK_DEVICE float base(int half) const
+    {
+        return top[half] == asFloat(0xff800000u) ? 0.0f : top[half];
     }
 
     // weighted = weighted * factor + weights V

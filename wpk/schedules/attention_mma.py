@@ -100,7 +100,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 
     def _axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
         return {
-            "warps_m": (1, 2, 4, 8),
+            "warps_m": tuple(range(1, 9)),  # as many as fill the SMs once
             "warps_n": (1, 2, 4, 8),
             "block_n": (16, 32, 64, 128),
             "stages": (1, 2, 3, 4),
