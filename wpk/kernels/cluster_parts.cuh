@@ -25,8 +25,8 @@ struct StoredRows
 
 // Where parts come in: a barrier, and behind it the rows that each other block sends, in the order of the blocks. Shape
 // names blockM, splitCluster (blocks that split a tile), Multicast (those that share an operand: each has a tile of its
-// own, whose parts are one such group apart), warpsM (warps that send, 16 rows each) and stagingStride (floats from row to
-// row).
+// own, whose parts are one such group apart), warpsM (warps that send, 16 rows each) and stagingStride (floats from row
+// to row).
 template <class Shape>
 struct ClusterParts
 {
@@ -67,7 +67,7 @@ struct ClusterParts
         if (first >= end)
             return;
         const SharedAddress place = sharedAddress(partOf(rank, target)) + (first - share) * kRowBytes; // @part_sent
-        const int block = Group::member() + target * Group::blocks; // @block_chosen
+        const int block = Group::member() + target * Group::blocks;                                    // @block_chosen
         copyToBlock(clusterAddress(place, block), sharedAddress(matrix + first * Shape::stagingStride),
             (end - first) * kRowBytes, clusterAddress(barrier(), block));
     }
