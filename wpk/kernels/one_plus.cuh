@@ -1,8 +1,8 @@
 // 1 + erf and 1 + tanh, which are in GELU: what is added to 1 need not be exact by itself.
 #pragma once
 
+#include <wpk/kernels/near_exponential.cuh>
 #include <wpk/kernels/number.cuh>
-#include <wpk/kernels/power_of_two.cuh>
 
 namespace wpk
 {
@@ -21,7 +21,7 @@ WPK_DEVICE float onePlusErrorFunction(float a)
     slope = fmaf(slope, x, -1.484816074371338e-01f);
     slope = fmaf(slope, x, -9.184163808822632e-01f);
     slope = fmaf(slope, x, -1.6279085874557495f);
-    const float rest = approximatePowerOfTwo(slope * x);
+    const float rest = nearPowerOfTwo(slope * x);
     return a < 0.0f ? rest : 2.0f - rest;
 }
 WPK_DEVICE double onePlusErrorFunction(double a)
@@ -32,7 +32,7 @@ WPK_DEVICE double onePlusErrorFunction(double a)
 // 1 + tanh(a), to 2.5e-7.
 WPK_DEVICE float onePlusHyperbolicTangent(float a)
 {
-    return 2.0f * reciprocal(1.0f + approximatePowerOfTwo(a * -2.88539008f));
+    return 2.0f * reciprocal(1.0f + nearPowerOfTwo(a * -2.88539008f));
 }
 WPK_DEVICE double onePlusHyperbolicTangent(double a)
 {
