@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -35,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from rows.base import BUDGET, EFFORT, MOST_SECONDS, Context, Row, RowError
 from rows.catalogue import all_rows
 from rows.isolated import measure_apart
-from rows.machine import machine
+from rows.machine import checked_out, machine
 from rows.result_file import Record, ResultFile
 from rows.spread import Seat, seats, spread
 
@@ -134,21 +133,7 @@ def _about(commit: str | None, arguments: Sequence[str] | None) -> Record:
     given = sys.argv[1:] if arguments is None else arguments
     named = [Path(each).name if Path(each).is_absolute() else each for each in given]
     command = " ".join(["python", "benchmarks/evidence.py", *named])
-    return {"machine": machine(), "command": command, "commit": commit or _commit()}
-
-
-def _commit() -> str:
-    """Of the checkout; ``--commit`` says it where there is only a copy."""
-    try:
-        said = subprocess.run(
-            ["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return said.stdout.strip()
+    return {"machine": machine(), "command": command, "commit": commit or checked_out()}
 
 
 def _tell(results: ResultFile, patterns: Sequence[str]) -> int:

@@ -31,6 +31,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from exporters import store
+from rows.machine import checked_out
 from rows.result_file import Record, ResultFile
 
 OUTPUT = Path(__file__).parent / "results" / "exporters.json"
@@ -45,6 +46,7 @@ _HEADERS = [
     "nodes in fallback",
     "error",
     "seconds",
+    "commit",
     "",
 ]
 
@@ -65,14 +67,19 @@ def main() -> int:
     parser.add_argument(
         "--device", choices=("cpu", "gpu"), default="cpu", help="what executes the engines"
     )
+    parser.add_argument(
+        "--limit", type=float, default=SECONDS, metavar="SECONDS", help="of a graph's process"
+    )
+    parser.add_argument("--commit", help="that is judged, where this is only a copy of it")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE.json")
     parser.add_argument("--here", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
         return _judge_here(options)
     results = ResultFile(options.output)
+    commit = options.commit or checked_out()
     for name in fnmatch.filter(store.names(options.archive), options.only):
-        record = _judged(name, options)
+        record = _judged(name, options) | {"commit": commit}
         results.add(name, record)
         print("  ".join(_line(name, record)), flush=True)
         options.output.with_suffix(".md").write_text(table(results.records))
@@ -114,7 +121,8 @@ def _line(name: str, record: Record) -> list[str]:
     why = " ".join(record.get("why", "").split())[:300]
     outcome = f"{record['outcome']}: {why}" if why else record["outcome"]
     counts = [str(record["nodes"]), str(record["kernels"])]
-    return [name, record["kind"], *counts, handed, error, f"{record['seconds']:.0f}", outcome]
+    judged = [error, f"{record['seconds']:.0f}", record.get("commit", "older"), outcome]
+    return [name, record["kind"], *counts, handed, *judged]
 
 
 def _judged(name: str, options: argparse.Namespace) -> Record:
@@ -139,7 +147,7 @@ def _judged(name: str, options: argparse.Namespace) -> Record:
         preexec_fn=_limit_memory if options.device == "cpu" else None,
     )
     try:
-        said, told = child.communicate(timeout=SECONDS)
+        said, told = child.communicate(timeout=options.limit)
         if child.returncode == 0:
             record |= json.loads(said.splitlines()[-1])
         else:
@@ -148,7 +156,7 @@ def _judged(name: str, options: argparse.Namespace) -> Record:
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-        record |= {"outcome": "timed out", "why": f"longer than {SECONDS:.0f} s"}
+        record |= {"outcome": "timed out", "why": f"longer than {options.limit:.0f} s"}
     return record | {"seconds": round(time.monotonic() - began, 1)}
 
 

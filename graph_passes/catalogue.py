@@ -15,9 +15,11 @@ from wpk.graph_passes.clean.byte_products import ByteProducts
 from wpk.graph_passes.clean.cast_chains import CastChains
 from wpk.graph_passes.clean.collected_sequences import CollectedSequences
 from wpk.graph_passes.clean.column_parts import ColumnParts
+from wpk.graph_passes.clean.column_products import ColumnProducts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
 from wpk.graph_passes.clean.defined_forms import DefinedForms
+from wpk.graph_passes.clean.deformed_windows import DeformedWindows
 from wpk.graph_passes.clean.dynamic_quantisation import DynamicQuantisation
 from wpk.graph_passes.clean.fourier_products import FourierProducts
 from wpk.graph_passes.clean.function_bodies import FunctionBodies
@@ -34,6 +36,7 @@ from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
 from wpk.graph_passes.clean.scan_axes import ScanAxes
 from wpk.graph_passes.clean.select_conditionals import SelectConditionals
+from wpk.graph_passes.clean.transposed_volumes import TransposedVolumes
 from wpk.graph_passes.clean.unpool_parts import UnpoolParts
 from wpk.graph_passes.clean.unroll_loops import UnrollLoops
 from wpk.graph_passes.clean.unsigned_bytes import UnsignedBytes
@@ -178,8 +181,11 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         FourierProducts(),
         ResizeParts(),
         GridSampleParts(),
-        ColumnParts(),
+        DeformedWindows(),
         WindowParts(),
+        TransposedVolumes(),
+        ColumnProducts(),
+        ColumnParts(),
         UnpoolParts(),
         DepthFirst(),
         BlockMovement(),

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import wpk
 from wpk.build import load_nvrtc
@@ -22,6 +23,8 @@ _PACKAGES = {
 
 NONE = "none"
 
+_ROOT = Path(__file__).parents[2]
+
 
 def machine() -> dict[str, str]:
     """GPU, driver and versions; what is not there is called ``none``."""
@@ -35,6 +38,20 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: _package(package) for name, package in _PACKAGES.items()},
     }
+
+
+def checked_out() -> str:
+    """The commit of this checkout; ``unknown`` in a copy, of which an option ``--commit`` says it."""
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(_ROOT), "describe", "--always", "--dirty"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return said.stdout.strip()
 
 
 def _gpu() -> tuple[str, str]:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
+from wpk.graph_passes.clean.window_pixels import window_pixels
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import Dims, dims, integers, is_float
 
@@ -49,7 +50,7 @@ class ColumnParts(Rule[_Columns]):
             return Refusal(
                 node.name, f"'{x.name}' has shape {shape}: all but the batch must be known"
             )
-        pixels = _pixels(node, image, block)
+        pixels = window_pixels(image, block, **_lists(node, len(image)))
         if rows % prod(block) or pixels.shape[1] != positions:
             return Refusal(
                 node.name, f"'{x.name}' has shape {shape}, which are no blocks of {block}"
@@ -93,26 +94,12 @@ class _Writer:
         return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))
 
 
-def _pixels(node: gs.Node, image: list[int], block: list[int]) -> NDArray[np.int64]:
-    """Of every element of a block at every position, the flat pixel on which it falls; -1 outside."""
-    axes = len(image)
-    pads = [int(each) for each in node.attrs.get("pads", [0] * 2 * axes)]
-    strides = [int(each) for each in node.attrs.get("strides", [1] * axes)]
-    dilations = [int(each) for each in node.attrs.get("dilations", [1] * axes)]
-    flat, inside = np.zeros((1, 1), np.int64), np.ones((1, 1), bool)
-    for axis, size in enumerate(image):
-        reach = dilations[axis] * (block[axis] - 1) + 1
-        steps = max((size + pads[axis] + pads[axes + axis] - reach) // strides[axis] + 1, 0)
-        along = (
-            np.arange(block[axis])[:, None] * dilations[axis]
-            + np.arange(steps) * strides[axis]
-            - pads[axis]
-        )
-        here = (along >= 0) & (along < size)
-        pairs = (flat.shape[0] * block[axis], flat.shape[1] * steps)
-        flat = (flat[:, None, :, None] * size + along[None, :, None, :]).reshape(pairs)
-        inside = (inside[:, None, :, None] & here[None, :, None, :]).reshape(pairs)
-    return np.where(inside, flat, -1)
+def _lists(node: gs.Node, axes: int) -> dict[str, list[int]]:
+    counts = {"strides": (1, axes), "dilations": (1, axes), "pads": (0, 2 * axes)}
+    return {
+        name: [int(each) for each in node.attrs.get(name, [missing] * count)]
+        for name, (missing, count) in counts.items()
+    }
 
 
 def _table(pixels: NDArray[np.int64], size: int) -> NDArray[np.int64]:

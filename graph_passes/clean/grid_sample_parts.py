@@ -1,41 +1,21 @@
-"""Write GridSample as places that are computed, elements that are read there, and their weighted sum.
+"""Write GridSample as the places that a grid names, and what is read there.
 
-    place   = ((grid + 1) * length - 1) / 2, or (grid + 1) / 2 * (length - 1) where corners are aligned
-    taps    = the place rounded; or floor(place) and its neighbours, by twos (linear) or fours (cubic)
-    element = GatherElements of the image as a row, by the taps' flat index: the last axis fastest
-    y       = ReduceSum of elements times the products of the axes' weights
+    place  = ((grid + 1) * length - 1) / 2, or (grid + 1) / 2 * (length - 1) where corners are aligned
 
-A tap outside is moved to the border or reflected; for padding with zeros it reads the border's element, in whose
-place stands 0. Weights are polynomials of ``place - floor(place)``: linear, or Keys' cubic convolution with -0.75.
+What is read at places between elements: `PlacedReading`.
 """
 
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
-from numpy.typing import DTypeLike
 
+from wpk.graph_passes.clean.placed_reading import PlacedReading
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.query import Dims, dims, is_float, rank
+from wpk.graph_passes.core.query import is_float, rank
 
 _MODES = {"bilinear": "linear", "bicubic": "cubic"}
 """Names before opset 20."""
-
-_KEYS = -0.75
-_FIRST_TAP = {"nearest": 0, "linear": 0, "cubic": -1}
-_WEIGHTS = {
-    "linear": ((-1.0, 1.0), (1.0, 0.0)),
-    "cubic": (
-        (_KEYS, _KEYS + 2, -_KEYS - 2, -_KEYS),
-        (-2 * _KEYS, -_KEYS - 3, 2 * _KEYS + 3, _KEYS),
-        (_KEYS, 0.0, -_KEYS, 0.0),
-        (0.0, 1.0, 0.0, 0.0),
-    ),
-}
-"""Of every tap, the coefficients of falling powers of a place's fraction."""
 
 
 class GridSampleParts(Rule[gs.Node]):
@@ -50,12 +30,21 @@ class GridSampleParts(Rule[gs.Node]):
         return refusal(node, _why_not(node)) or node
 
     def rewrite(self, editor: GraphEditor, match: gs.Node) -> None:
-        """Compute the taps of every axis, and read and sum the elements at them."""
-        to = _Writer(editor, match)
-        taps = _axis_taps(to, 0)
-        for axis in range(1, len(to.lengths)):
-            taps = _joined(to, taps, _axis_taps(to, axis), to.lengths[axis])
-        editor.replace(match.outputs[0], _sampled(to, taps))
+        """Compute the place along every axis, and read the elements there."""
+        x, grid = match.inputs
+        outputs = [int(size) for size in list(grid.shape)[1:-1]]
+        to = PlacedReading(
+            editor,
+            match,
+            x,
+            prod(outputs),
+            grid.dtype,
+            mode=_mode(match),
+            padding=_text(match, "padding_mode", "zeros"),
+            aligned=bool(match.attrs.get("align_corners", 0)),
+        )
+        read = to.read([_place(to, grid, axis) for axis in range(len(to.lengths))])
+        editor.replace(match.outputs[0], to.seen(read, to.channels, *outputs))
 
 
 def _text(node: gs.Node, name: str, default: str) -> str:
@@ -89,168 +78,14 @@ def _why_disputed(node: gs.Node) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Taps:
-    """What is read for every output position, of shape (batch, taps, positions) each.
-
-    Attributes:
-        index: Flat indices over the axes so far.
-        inside: Whether a tap lies within them; None where padding has moved it there.
-        weights: Its weight; None where there is one tap.
-        count: How many taps there are.
-    """
-
-    index: gs.Tensor
-    inside: gs.Tensor | None
-    weights: gs.Tensor | None
-    count: int
-
-
-class _Writer:
-    """Adds the nodes that stand for one node."""
-
-    def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
-        self.editor, self.node = editor, node
-        self.x, self.grid = node.inputs
-        self.batch, self.channels, *self.lengths = list(self.x.shape)
-        self.outputs = [int(size) for size in list(self.grid.shape)[1:-1]]
-        self.positions = prod(self.outputs)
-        self.mode, self.padding = _mode(node), _text(node, "padding_mode", "zeros")
-        self.aligned = bool(node.attrs.get("align_corners", 0))
-        wide = self.grid.dtype != np.float16
-        self.type: DTypeLike = self.grid.dtype if wide else np.dtype(np.float32)
-
-    def add(
-        self,
-        op: str,
-        *inputs: gs.Tensor,
-        shape: Dims,
-        dtype: DTypeLike | None = None,
-        **attrs: object,
-    ) -> gs.Tensor:
-        """Add a node whose result has its first input's type unless one is given."""
-        name = f"{self.node.name}_{op}"
-        result = self.editor.add(
-            op, list(inputs), like=inputs[0], shape=shape, name=name, attrs=attrs
-        )
-        if dtype is not None:
-            result.dtype = np.dtype(dtype)
-        return result
-
-    def cast(self, x: gs.Tensor, dtype: DTypeLike) -> gs.Tensor:
-        if x.dtype == dtype:
-            return x
-        to = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        return self.add("Cast", x, shape=list(x.shape), dtype=dtype, to=to)
-
-    def computed(self, op: str, x: gs.Tensor, *numbers: float) -> gs.Tensor:
-        """An element-wise operator of ``x`` and numbers."""
-        constants = [self.numbers(np.array(each)) for each in numbers]
-        return self.add(op, x, *constants, shape=list(x.shape))
-
-    def numbers(self, values: np.ndarray) -> gs.Constant:
-        return self.editor.constant(f"{self.node.name}_numbers", values, self.type)
-
-    def ints(self, *values: int) -> gs.Constant:
-        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))
-
-    def seen(self, x: gs.Tensor, *sizes: int) -> gs.Tensor:
-        """``x`` with other axes behind the batch."""
-        shape: Dims = [self.batch, *sizes]
-        return x if dims(x) == shape else self.add("Reshape", x, self.ints(0, *sizes), shape=shape)
-
-
-def _axis_taps(to: _Writer, axis: int) -> _Taps:
-    place, length = _place(to, axis), to.lengths[axis]
-    nearest = to.mode == "nearest"
-    tap = to.computed("Round" if nearest else "Floor", place)
-    weights, count = None, 1
-    if not nearest:
-        coefficients = _WEIGHTS[to.mode]
-        fraction = to.add("Sub", place, tap, shape=list(place.shape))
-        weights, count = _polynomial(to, fraction, coefficients), len(coefficients[0])
-        steps = to.numbers(np.arange(count)[:, None] + _FIRST_TAP[to.mode])
-        tap = to.add("Add", tap, steps, shape=[to.batch, count, to.positions])
-    if to.padding == "reflection":
-        tap = _reflected(to, tap, length)
-    within = to.computed("Clip", tap, 0, length - 1)
-    inside = None
-    if to.padding == "zeros":
-        inside = to.add("Equal", tap, within, shape=list(tap.shape), dtype=np.bool_)
-    return _Taps(to.cast(within, np.int64), inside, weights, count)
-
-
-def _place(to: _Writer, axis: int) -> gs.Tensor:
+def _place(to: PlacedReading, grid: gs.Tensor, axis: int) -> gs.Tensor:
     """Where along an axis elements are wanted; the grid names the last axis first."""
     count, length = len(to.lengths), to.lengths[axis]
     number = count - 1 - axis
-    rows = to.seen(to.grid, to.positions, count)
+    rows = to.seen(grid, to.positions, count)
     bounds = (to.ints(number), to.ints(number + 1), to.ints(2))
     one = to.add("Slice", rows, *bounds, shape=[to.batch, to.positions, 1])
     ahead = to.computed("Add", to.cast(to.seen(one, 1, to.positions), to.type), 1)
     if to.aligned:
         return to.computed("Mul", to.computed("Div", ahead, 2), length - 1)
     return to.computed("Div", to.computed("Sub", to.computed("Mul", ahead, length), 1), 2)
-
-
-def _polynomial(
-    to: _Writer, x: gs.Tensor, coefficients: tuple[tuple[float, ...], ...]
-) -> gs.Tensor:
-    """By Horner's rule, for every tap a polynomial of its own."""
-    highest, *rest = [to.numbers(np.array(each)[:, None]) for each in coefficients]
-    shape: Dims = [to.batch, len(coefficients[0]), to.positions]
-    result: gs.Tensor = highest
-    for each in rest:
-        result = to.add("Add", to.add("Mul", x, result, shape=shape), each, shape=shape)
-    return result
-
-
-def _reflected(to: _Writer, tap: gs.Tensor, length: int) -> gs.Tensor:
-    """Back and forth between the first and the last element, or between their outer edges."""
-    first, span = (0.0, length - 1) if to.aligned else (-0.5, length)
-    ahead = to.computed("Sub", tap, first)
-    rounds = to.computed("Floor", to.computed("Div", ahead, 2 * span))
-    shape, before = list(tap.shape), to.computed("Mul", rounds, 2 * span)
-    way = to.add("Sub", ahead, before, shape=shape)
-    back = to.computed("Abs", to.computed("Sub", way, span))
-    return to.add("Sub", to.numbers(np.array(span + first)), back, shape=shape)
-
-
-def _joined(to: _Writer, outer: _Taps, inner: _Taps, length: int) -> _Taps:
-    """Every tap of the axes so far with every one of the next axis."""
-    count = outer.count * inner.count
-
-    def pairs(op: str, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
-        first = to.seen(a, outer.count, 1, to.positions)
-        second = to.seen(b, 1, inner.count, to.positions)
-        shape: Dims = [to.batch, outer.count, inner.count, to.positions]
-        return to.seen(to.add(op, first, second, shape=shape), count, to.positions)
-
-    row = to.add("Mul", outer.index, to.ints(length), shape=list(outer.index.shape))
-    inside, weights = None, None
-    if outer.inside is not None and inner.inside is not None:
-        inside = pairs("And", outer.inside, inner.inside)
-    if outer.weights is not None and inner.weights is not None:
-        weights = pairs("Mul", outer.weights, inner.weights)
-    return _Taps(pairs("Add", row, inner.index), inside, weights, count)
-
-
-def _sampled(to: _Writer, taps: _Taps) -> gs.Tensor:
-    """Read all channels at the taps, and sum."""
-    reads, channels = taps.count * to.positions, to.channels
-    read: Dims = [to.batch, channels, reads]
-    index = to.add("Expand", to.seen(taps.index, 1, reads), to.ints(1, channels, 1), shape=read)
-    image = to.seen(to.x, channels, prod(to.lengths))
-    elements = to.add("GatherElements", image, index, shape=read, axis=2)
-    if taps.inside is not None:
-        zero = to.editor.constant(f"{to.node.name}_outside", np.array(0.0), to.x.dtype)
-        inside = to.seen(taps.inside, 1, reads)
-        elements = to.add("Where", inside, elements, zero, shape=read, dtype=to.x.dtype)
-    if taps.weights is not None:
-        weights = to.cast(to.seen(taps.weights, 1, taps.count, to.positions), to.x.dtype)
-        shape: Dims = [to.batch, channels, taps.count, to.positions]
-        parts = to.seen(elements, channels, taps.count, to.positions)
-        parts = to.add("Mul", parts, weights, shape=shape)
-        summed: Dims = [to.batch, channels, to.positions]
-        elements = to.add("ReduceSum", parts, to.ints(2), shape=summed, keepdims=0)
-    return to.seen(elements, channels, *to.outputs)

@@ -31,7 +31,7 @@ def take_windows(clusters: Clusters, attention: Cluster, operands: Sequence[gs.T
     behind = _behind(clusters, attention)
     rows = None if gathers[0] is None else _rows(gathers[0])
     places = _rows(behind[-1]) if behind else None
-    if rows is None or places is None or not np.array_equal(rows[places], np.arange(len(rows))):
+    if rows is None or places is None or not _undo(places, rows):
         return
     found = [None if g is None else _rows(g) for g in gathers]
     same = all(each is not None and np.array_equal(each, rows) for each in found)
@@ -42,6 +42,13 @@ def take_windows(clusters: Clusters, attention: Cluster, operands: Sequence[gs.T
         chain = [*views_before(gather.inputs[0]), gather, *attention.chains[tensor.name]]
         attention.chains[tensor.name] = chain
     clusters.extend(attention, behind)
+
+
+def _undo(places: NDArray[np.int64], rows: NDArray[np.int64]) -> bool:
+    """Whether places take rows back; those of another matrix may reach beyond them."""
+    if len(places) != len(rows) or max(places.max(), -places.min() - 1) >= len(rows):
+        return False
+    return np.array_equal(rows[places], np.arange(len(rows)))
 
 
 def _gather_before(attention: Cluster, operand: gs.Tensor) -> gs.Node | None:

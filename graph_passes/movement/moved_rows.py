@@ -91,7 +91,7 @@ def _last_view(graph: gs.Graph, node: gs.Node) -> gs.Tensor | None:
     while not is_graph_output(graph, tensor):
         readers = list({id(reader): reader for reader in tensor.outputs}.values())
         following = _joined_again(readers)
-        if following is None and len(readers) == 1 and is_op(readers[0], *VIEWS):
+        if following is None and len(readers) == 1 and _views(readers[0], tensor):
             following = readers[0]
         if following is None:
             break
@@ -99,6 +99,11 @@ def _last_view(graph: gs.Graph, node: gs.Node) -> gs.Tensor | None:
             return None
         tensor = following.outputs[0]
     return tensor
+
+
+def _views(node: gs.Node, tensor: gs.Tensor) -> bool:
+    """Whether a node is a view of a tensor, which does not give it its sizes."""
+    return is_op(node, *VIEWS) and node.inputs[0] is tensor
 
 
 def _joined_again(readers: list[gs.Node]) -> gs.Node | None:

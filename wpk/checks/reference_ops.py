@@ -7,6 +7,7 @@ from onnx.reference.op_run import OpRun
 
 from wpk.checks.reference_box_selection import NonMaxSuppression
 from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
+from wpk.checks.reference_deformed import DeformConv
 from wpk.checks.reference_gelu import Erf, Gelu
 from wpk.checks.reference_grid_sample import AffineGrid, GridSample
 from wpk.checks.reference_indexed import (
@@ -87,6 +88,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     CausalConvWithState,
     Conv,
     ConvTranspose,
+    DeformConv,
     DequantizeLinear,
     DynamicQuantizeLinear,
     Erf,

@@ -45,6 +45,9 @@ class Work:
         numbers: What the ordinary cores compute in.
         by_warpgroups: Warpgroups multiply what tensor copies brought (wgmma, TMA): threads issue
             neither loads nor their addresses.
+        straight: Threads load from memory into registers, and read nothing twice: it need not pass through
+            shared memory.
+        multicast: Whether blocks of a cluster copy for each other.
     """
 
     unit: Precision | None
@@ -69,6 +72,8 @@ class Work:
     turns: Floats | float = 1.0
     numbers: DType = DType.FP32
     by_warpgroups: bool = False
+    straight: bool = False
+    multicast: NDArray[np.bool_] | bool = False
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
     """Queries, keys and values as rows aligned to 4 bytes or more, in every precision; fp32 as 3 x tf32."""
 
     name: ClassVar[str] = "attention_mma"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Attention
     schedule_type = AttentionMmaSchedule
@@ -93,7 +93,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 
     def _axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
         return {
-            "warps_m": (1, 2, 4, 8),
+            "warps_m": tuple(range(1, 9)),  # as many as fill the SMs once
             "warps_n": (1, 2, 4, 8),
             "block_n": (16, 32, 64, 128),
             "stages": (1, 2, 3, 4),

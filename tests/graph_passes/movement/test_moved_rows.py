@@ -55,6 +55,15 @@ def test_other_joins_stay(load, body):
     assert MovedRows()(graph).rewritten == 0
 
 
+def test_sizes_that_are_joined_are_no_rows(load):
+    body = """t = Transpose<perm = [0, 2, 1, 3]>(s)  h = Shape(t)  n = Gather(h, none)  m = Gather(h, last)
+        z = Concat<axis = 0>(n, m, two)  y = Reshape(t, z)"""
+    text = _text(
+        body.replace(", two)", ", parts)"), "float[a, b, c, d] y", ", int64[2] parts = {-1, 2}"
+    )
+    assert MovedRows()(load(text, constants="w")).rewritten == 0
+
+
 def test_what_mixes_a_free_batch_stays(load):
     body = "a = Slice(s, cut, all, none)  b = Slice(s, none, cut, none)  r = Concat<axis = 0>(a, b)  y = Relu(r)"
     assert (

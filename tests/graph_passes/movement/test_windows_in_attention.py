@@ -20,6 +20,8 @@ from wpk.graph_passes.movement.moved_rows import MovedRows
 from wpk.graph_passes.movement.windows_in_attention import WindowsInAttention
 from wpk.problems import Attention, Windows, windows_of
 
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
+
 SWIN = (
     {"shift": 0},
     {"shift": 1},
@@ -119,3 +121,25 @@ def test_an_order_that_something_else_sees_stays(load: Any) -> None:
     ):
         graph = plain(load(text, windows.WEIGHTS))
         assert WindowsInAttention()(graph).rewritten == regions
+
+
+_OTHER_ROWS = """<ir_version: 8, opset_import: ["" : 17]> g (float[1, 8, 4] x) => (float[1, 16, 2] y)
+    <int64[8] rows = {0, 1, 4, 5, 2, 3, 6, 7}, int64[4] parts = {2, 4, 2, 2}, int64[3] wide = {1, 16, 2},
+     int64[16] places = {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0}> {
+    a = Relu(x)  b = Gather<axis = 1>(a, rows)  c = Reshape(b, parts)  q = Transpose<perm = [0, 2, 1, 3]>(c)
+    d = Neg(x)  e = Gather<axis = 1>(d, rows)  f = Reshape(e, parts)  k = Transpose<perm = [0, 2, 3, 1]>(f)
+    h = Abs(x)  i = Gather<axis = 1>(h, rows)  j = Reshape(i, parts)  v = Transpose<perm = [0, 2, 1, 3]>(j)
+    s = MatMul(q, k)  p = Softmax(s)  o = MatMul(p, v)  r = Reshape(o, wide)  m = Gather<axis = 1>(r, places)
+    y = Relu(m) }"""
+
+
+def test_a_gather_of_other_rows_stays_behind_attention(
+    load: Any, export: Any, run_model: Any
+) -> None:
+    before, graph = load(_OTHER_ROWS), load(_OTHER_ROWS)
+    FuseOperators()(graph)
+    assert any(node.op.startswith("attention") for node in graph.nodes)
+    assert any(node.op == "Gather" for node in graph.nodes)
+    feeds = {"x": np.random.default_rng(0).normal(size=(1, 8, 4)).astype(np.float32)}
+    (old,), (new,) = run_model(export(before), feeds), run_model(export(graph), feeds)
+    np.testing.assert_allclose(old, new, rtol=0, atol=2e-6)

@@ -1,5 +1,7 @@
 """What schedules take: threads, shared memory, registers, and what they make the GPU do."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from wpk.dtypes import Precision
@@ -7,7 +9,7 @@ from wpk.performance import Columns, Floats, Work
 from wpk.problems import ClampedConvolution, Convolution, Matmul
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
-from wpk.schedules.wgmma.multicast import Multicast
+from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.targets import Target
 
@@ -46,7 +48,8 @@ def _groups(columns: Columns) -> Floats:
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     """Count the bytes of the stages, or of the epilogue's staging (16 rows a warp) where larger, and of barriers.
 
-    Persistent blocks have both, and stage fewer columns at once. In fp32 two boxes of B are beside the
+    Persistent blocks have both, and stage fewer columns at once. Beside them the blocks of a cluster take what
+    the others send. In fp32 two boxes of B are beside the
     stages, for what is cut off its numbers. The header compares them (WgmmaPipeline::blockBytes).
     """
     size = float(precision.storage.bytes)
@@ -58,7 +61,15 @@ def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
     both = tiles + _groups(columns) * GROUP_ROWS * (staged + 8) * 4.0
     needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(tiles, staging))
-    return needed + barriers + BARRIER_BYTES * columns["pingpong"]
+    return needed + barriers + BARRIER_BYTES * columns["pingpong"] + _sent_bytes(columns)
+
+
+def _sent_bytes(columns: Columns) -> Floats:
+    """Count the bytes in which a block of a cluster takes the others' partial sums, and their barrier."""
+    share = -(-columns["block_m"] // columns["split"])
+    part = share * (columns["block_n"] + 8) * 4.0
+    sent: Floats = columns["cluster"] * (BARRIER_BYTES + (columns["split"] - 1) * part)
+    return sent
 
 
 def registers(columns: Columns, precision: Precision) -> Floats:
@@ -107,4 +118,5 @@ def work(
         slots=_LIMIT_SLOTS * columns["block_k"] * size / _BOX_ROW_BYTES if keeps_limits else 0.0,
         by_warpgroups=True,
     )
-    return in_turn(multicast.product(product, columns, target).work(columns, costs), columns)
+    tiles = multicast.product(product, columns, target).work(columns, costs)
+    return in_turn(replace(tiles, multicast=columns["share"] != NOTHING), columns)
