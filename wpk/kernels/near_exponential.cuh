@@ -4,7 +4,7 @@
 // them than of anything else, products included.
 #pragma once
 
-#include <wpk/kernels/portable.cuh>
+#include <wpk/kernels/power_of_two.cuh>
 
 namespace wpk
 {
@@ -13,15 +13,7 @@ namespace wpk
 // ex2.approx), and what rounding a log2(e) moves it by. What is below the smallest normal number is 0.
 WPK_DEVICE float nearExponential(float a)
 {
-    const float power = a * 1.4426950408889634f; // @to_powers_of_two
-#if WPK_ON_GPU
-    float result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(power));
-    return result;
-#else
-    const float result = exp2f(power);
-    return result < 0x1p-126f ? 0.0f : result;
-#endif
+    return approximatePowerOfTwo(a * 1.4426950408889634f); // @to_powers_of_two
 }
 
 // exp(a) for a <= 0, in all bits of fp32 where it has to be Exact.
