@@ -37,6 +37,20 @@ _TWO_SIZED = f"""{_H} g (float[2, 3, 6] x, float[6, 6] w, float[6] b) => (float[
     <int64[2] rows = {{6, 6}}, int64[3] back = {{2, 3, 6}}> {{
     f = Reshape(x, rows)  p = Gemm<alpha = 0.9, beta = 0.5, transB = 1>(f, w, b)
     y = Reshape(p, back) }}"""
+_SHUFFLED = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[1, 6, 5, 4] x, float[3, 6, 1, 1] u, float[3, 6, 1, 1] w, float[4, 6, 1, 1] v) => (float[1, 4, 5, 4] y)
+<int64[5] apart = {1, 2, 3, 5, 4}, int64[4] whole = {1, 6, 5, 4}> {
+    a = Conv (x, u)
+    p = Relu (a)
+    b = Conv (x, w)
+    q = Sigmoid (b)
+    c = Concat <axis = 1> (p, q)
+    s = Reshape (c, apart)
+    t = Transpose <perm = [0, 2, 1, 3, 4]> (s)
+    r = Reshape (t, whole)
+    y = Conv (r, v)
+}"""
 _BRANCHES = f"""{_H} g (float[2, 6, 6, 6] x, float[6, 6, 3, 3] w, float[6, 6, 1, 1] v) => (float[2, 6, 6, 6] y) {{
     p = Conv<pads = [1, 1, 1, 1]>(x, w)  q = Conv(x, v)  s = Add(p, q)  y = Relu(s) }}"""
 _WHOLE = f"""{_H} g (float[2, 4, 64, 64] x) => (float[2, 4, 64, 64] y)
@@ -51,6 +65,15 @@ FAULTS = (
         'variance = _mean(editor, editor.add("Mul", [centred, centred], like=x))',
         'variance = _mean(editor, editor.add("Mul", [x, x], like=x))',
         _WHOLE,
+    ),
+    BrokenPass(
+        "new channels are thought to lie where others stay",
+        "channel-orders",
+        "products.channel_orders",
+        "return Channels(whole, np.concatenate(parts))",
+        "return Channels(whole, np.concatenate(parts[::-1]))",
+        _SHUFFLED,
+        constants="u w v",
     ),
     BrokenPass(
         "the smaller window lies in the corner of the larger one",
