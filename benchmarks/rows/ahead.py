@@ -1,12 +1,7 @@
-"""What kernels save by asking early for constants and residuals, part by part (docs/decisions/0051-asked-ahead.md).
+"""What kernels save by asking for constants in front of the wait (docs/decisions/0051-asked-ahead.md).
 
-Kernels in chains of early launches, with cold constants and inputs that were just written, in variants:
-
-    nothing    neither is asked for early
-    constants  constants in front of the wait, by prefetches to L2
-    all        residuals, too, behind it: the kernel as it is
-    loads      as all, but constants by loads whose results nobody uses
-    hints      as all, but residuals by prefetches to L1, which nothing waits for
+Kernels in chains of early launches, with cold constants and inputs that were just written: as they are, and the same
+without their prefetches.
 """
 
 from __future__ import annotations
@@ -37,34 +32,13 @@ from wpk.trial import Regime
 
 P = TypeVar("P", Convolution, Matmul)
 
-NOTHING, ALL = "nothing", "all"
-
-_HEAD = "#include <wpk/kernels/prefetch.cuh>\n"
-_NO_TOUCH = "#define touch(...) 0u\n#define awaitTouched(...) ((void)0)\n"
-_BY_ASM = """namespace wpk {{
-template <class T> WPK_DEVICE {result} {name}(const T* pointer) {{
-#if WPK_ON_GPU
-  asm volatile("{{ .reg .pred p; .reg .b32 x; setp.ne.s64 p, %0, 0; @p {instruction}; }}" ::"l"(pointer));
-#endif
-  {end}
-}}
-}}
-"""
-_LOAD = _BY_ASM.format(
-    result="void", name="loadConstant", instruction="ld.volatile.global.u8 x, [%0]", end=""
-)
-_HINT = _BY_ASM.format(
-    result="uint32", name="hint", instruction="prefetch.global.L1 [%0]", end="return 0;"
-)
+NOTHING, CONSTANTS = "nothing", "constants"
 
 VARIANTS = {
-    NOTHING: f"{_HEAD}#define prefetchConstant(...) ((void)0)\n{_NO_TOUCH}",
-    "constants": f"{_HEAD}{_NO_TOUCH}",
-    ALL: "",
-    "loads": f"{_HEAD}{_LOAD}#define prefetchConstant loadConstant\n",
-    "hints": f"{_HEAD}{_HINT}#define touch hint\n#define awaitTouched(...) ((void)0)\n",
+    NOTHING: "#include <wpk/kernels/prefetch.cuh>\n#define prefetchConstant(...) ((void)0)\n",
+    CONSTANTS: "",
 }
-"""What stands in front of the unit."""
+"""What is asked for early, and what stands in front of the unit so that nothing else is."""
 
 _ARCH = find_target("h200").arch
 
@@ -126,16 +100,14 @@ def _subject(problem: P, template: str, parameters: dict[str, int]) -> Subject:
 
 
 def variants(subject: Subject) -> dict[str, KernelSource]:
-    """The kernel in every variant."""
+    """The kernel in both variants."""
     source = subject.source
     return {name: replace(source, text=head + source.text) for name, head in VARIANTS.items()}
 
 
 def rows() -> list[Row]:
     """One: all layers in one run."""
-    claim = (
-        "asking early for constants and residuals makes no kernel slower, and all faster together"
-    )
+    claim = "asking early for constants makes no kernel slower, and all faster together"
     return [Row("ahead", claim, _measure)]
 
 
@@ -153,7 +125,7 @@ def _measure(context: Context) -> Outcome:
                 "noise": {variant: timing.noise for variant, timing in timings.items()},
                 "same_bits": same,
             }
-            factors.append(timings[ALL].median / base)
+            factors.append(timings[CONSTANTS].median / base)
             equal &= same
             context.seconds_left()
     mean = prod(factors) ** (1 / len(factors))
@@ -174,7 +146,7 @@ def _shown(layer: tuple[str, dict[str, Any]]) -> str:
 def _timed(
     device: CudaDevice, subject: Subject, scratch: tuple[int, int], context: Context
 ) -> tuple[dict[str, Timing], bool]:
-    """Times of a chain's turn in every variant, and whether all write the same bits."""
+    """Times of a chain's turn in both variants, and whether both write the same bits."""
     chain, sources = ColdChain(device, subject), variants(subject)
     _load(device, [*sources.values(), *(each.source for each in chain.copies)], context)
     flush = partial(device.fill, *scratch, 0)

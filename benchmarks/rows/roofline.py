@@ -36,6 +36,9 @@ GOALS = (
     Goal("bytes that a thread spills", 0.0, at_most=True),
 )
 
+BUDGET = "30s"
+"""Of one template: its operators are joined as passes join them, and nothing else competes."""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -102,8 +105,8 @@ def _measure(template: str, context: Context) -> Outcome:
     model, plan = context.folder / "roofline.onnx", context.folder / "measured.plan"
     study = STUDIES[template]
     study.write(model)
-    what = ["optimize", model, "-o", plan, "--precision", study.precision]
-    how = ["--effort", context.effort, "--budget", context.budget, "--cache", context.store]
+    what = ["optimize", model, "-o", plan, "--precision", study.precision, "--forms", "fixed"]
+    how = ["--effort", context.effort, "--budget", BUDGET, "--cache", context.store]
     without = [word for rival in study.left_out for word in ("--skip-template", rival)]
     context.wpk(*what, *how, *without)
     written = read_plan(plan).plan

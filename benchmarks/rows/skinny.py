@@ -1,91 +1,64 @@
 """Products of few rows in fp16, which take as long as their matrix takes to come: gemm_skinny beside cuBLAS.
 
-A network is a chain of such products, from k to n features and back, with ReLU between them, as in decoders (up and
-down) and squeeze-excites. Its matrices are more than L2 holds where they are large: each inference reads them from
-global memory. Timed in turns, as CUDA graphs: wpk with gemm_skinny alone of its templates, wpk with the others alone, and
-PyTorch, whose products are cuBLAS's. cuDNN competes in both plans: `chosen` says who computes what.
+A network is a chain of such products, from k to n features and back, with ReLU between them (product_chain.py). Its
+matrices are more than L2 holds where they are large: each inference reads them from global memory. Of each side, which is
+gemm_skinny or all other templates, the dozen schedules that the models like best are compiled together and timed, there
+and back apart; then the best of each side and PyTorch, whose products are cuBLAS's, in turns. All are CUDA graphs.
 """
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto
+from subjects.product_chain import WAYS, ProductChain, Sizes, in_float64
 
-from rows.base import Context, Outcome, Row, microseconds
+from rows.base import Context, Outcome, Row, RowError, microseconds
 from rows.networks import Median
 from rows.side_by_side import time_starts
-from rows.sketch import Sketch
 from rows.torch_baselines import WARM_UPS
 from wpk.backends import open_gpu
-from wpk.engine import Engine
-from wpk.execution import Replay
-from wpk.plan.plan_file import read_plan
-from wpk.targets.registry import find_target
+from wpk.build import CompilePool, KernelCache
+from wpk.device import CudaDevice, Patience, Subject, time_side_by_side
+from wpk.execution import KernelImage, Replay
+from wpk.schedules.registry import TEMPLATES
+from wpk.search.models.static_search import Finalist, shortlist_all
+from wpk.targets import Target, target_of_gpu
+from wpk.trial import Regime
 
 SKINNY, OTHERS, BASELINE = "gemm_skinny", "other templates", "PyTorch"
 
-_RIVALS = ("gemm_mma", "gemm_simt", "gemm_wgmma")
+DOZEN = 12
+"""Schedules of each side that are timed, of each way."""
+
 _ENOUGH_BYTES, _MOST_PAIRS = 200e6, 16
 _MOST_ERROR = 2e-2
 """Of an output beside float64, of its root mean square: fp16 rounds what lies between two products."""
 
+_GLANCE = Patience(least=5, most=15, noise=0.01, seconds=0.5)
+"""With which schedules are told apart."""
 
-@dataclass(frozen=True)
-class Sizes:
-    """Rows, features that are summed, and features that come of it."""
+Side = dict[int, list[Finalist]]
+"""Schedules of a side, by way, those first that the models like best."""
 
-    m: int
-    k: int
-    n: int
 
-    @property
-    def pairs(self) -> int:
-        """Products there and back, so many that L2 does not hold them; few enough to be one network."""
-        each = 2 * 2 * self.k * self.n
-        return int(min(_MOST_PAIRS, max(1, -(-_ENOUGH_BYTES // each))))
-
-    @property
-    def bytes(self) -> int:
-        """Of all matrices."""
-        return self.pairs * 2 * 2 * self.k * self.n
-
-    def weights(self) -> list[NDArray[np.float16]]:
-        """The matrices, each (inputs, outputs): what passes a ReLU behind them keeps its size."""
-        generator = np.random.default_rng(0)
-        shapes = [(self.k, self.n), (self.n, self.k)] * self.pairs
-        return [
-            (generator.standard_normal(shape, np.float32) * (2 / shape[0]) ** 0.5).astype(
-                np.float16
-            )
-            for shape in shapes
-        ]
-
-    def write(self, path: Path) -> None:
-        """The chain as ONNX."""
-        sketch = Sketch("skinny")
-        x = sketch.input("x", (self.m, self.k), TensorProto.FLOAT16)
-        for place, weight in enumerate(self.weights()):
-            y = sketch.node("MatMul", f"product{place}", [x, sketch.constant(f"w{place}", weight)])
-            x = sketch.node("Relu", f"relu{place}", [y])
-        sketch.output(x, (self.m, self.k), TensorProto.FLOAT16)
-        sketch.save(path)
+def of_sizes(m: int, k: int, n: int) -> Sizes:
+    """A chain so long that L2 does not hold its matrices; short enough to be one network."""
+    pairs = -(-_ENOUGH_BYTES // (2 * 2 * k * n))
+    return Sizes(m, k, n, int(min(_MOST_PAIRS, max(1, pairs))))
 
 
 SIZES = (
-    Sizes(1, 25088, 4096),
-    Sizes(1, 4096, 4096),
-    Sizes(1, 4096, 11008),
-    Sizes(4, 4096, 4096),
-    Sizes(8, 4096, 4096),
-    Sizes(1, 1280, 1000),
-    Sizes(1, 1152, 48),
+    of_sizes(1, 25088, 4096),
+    of_sizes(1, 4096, 4096),
+    of_sizes(1, 4096, 11008),
+    of_sizes(4, 4096, 4096),
+    of_sizes(8, 4096, 4096),
+    of_sizes(1, 1280, 1000),
+    of_sizes(1, 1152, 48),
 )
 
 
@@ -98,31 +71,50 @@ def rows() -> list[Row]:
 
 
 def measure(sizes: Sizes, context: Context) -> Outcome:
-    """Tune both plans on this machine's GPU, and time them beside PyTorch."""
-    model = context.folder / "skinny.onnx"
-    sizes.write(model)
-    plans = {
-        SKINNY: _tuned(model, context.folder / "skinny.plan", _RIVALS, context),
-        OTHERS: _tuned(model, context.folder / "others.plan", (SKINNY,), context),
-    }
-    x = np.random.default_rng(1).standard_normal((sizes.m, sizes.k)).astype(np.float16)
-    starts: dict[str, Replay] = {}
-    outputs: dict[str, NDArray[Any]] = {}
-    with ExitStack() as held:
-        device = held.enter_context(open_gpu())
-        for name, plan in plans.items():
-            engine = held.enter_context(Engine(read_plan(plan), device))
-            (outputs[name],) = engine.run({"x": x}).values()
-            starts[name] = engine.bind().replay
-        graph = _TorchChain(sizes.weights(), x, device.stream)
-        starts[BASELINE] = graph
-        outputs[BASELINE] = graph.output()
+    """Compile and time the best schedules of each side on this machine's GPU, then the best of them beside PyTorch."""
+    with open_gpu() as device:
+        target = target_of_gpu(device.facts.name, device.facts.capability)
+        sides = {SKINNY: side(sizes, target, True), OTHERS: side(sizes, target, False)}
+        sources = [
+            s for each in sides.values() for way in WAYS for f in each[way] for s in f.sources
+        ]
+        with CompilePool(target.arch, cache=KernelCache(context.store / "kernels")) as pool:
+            compiling = [pool.submit(source) for source in dict.fromkeys(sources)]
+            weights, x = sizes.weights(), sizes.input()
+            chain = ProductChain(device, sizes, weights)
+            graph = _TorchChain(weights, x, device.stream)
+            right = in_float64(x, weights)
+            for done in (each.result() for each in compiling):
+                if done.kernel is None:
+                    raise RowError(str(done.error))
+                device.load(KernelImage(done.source.digest, done.source, done.kernel.cubin))
+        starts: dict[str, Replay] = {}
+        outputs: dict[str, NDArray[Any]] = {}
+        best = {name: _best(device, chain, each) for name, each in sides.items()}
+        for name, kernels in best.items():
+            starts[name] = device.capture(chain.launches(kernels))
+            starts[name].replay()
+            outputs[name] = chain.output()
+        starts[BASELINE], outputs[BASELINE] = graph, graph.output()
         samples = {name: each.seconds for name, each in time_starts(device, starts).items()}
-    bundle = read_plan(plans[SKINNY]).plan
-    chosen = sorted({f"{s.operator.problem.words()}: {s.candidate}" for s in bundle.steps})
+    chosen = {
+        name: [
+            f"{sizes.problem(way).words()}: {each.template.name} {each.prediction.schedule}"
+            for way, each in kernels.items()
+        ]
+        for name, kernels in best.items()
+    }
     times = {name: Median.of(seconds) for name, seconds in samples.items()}
-    ceiling = find_target(bundle.target).global_bandwidth
-    return judge(sizes, _right(sizes, x), outputs, times, ceiling, chosen)
+    return judge(sizes, right, outputs, times, target.global_bandwidth, chosen)
+
+
+def side(sizes: Sizes, target: Target, is_skinny: bool) -> Side:
+    """The schedules of gemm_skinny, or of all other templates, that the models like best."""
+    templates = [each for each in TEMPLATES if (each.name == SKINNY) == is_skinny]
+    return {
+        way: list(shortlist_all(sizes.problem(way), templates, target).finalists(count=DOZEN))
+        for way in WAYS
+    }
 
 
 def judge(
@@ -131,7 +123,7 @@ def judge(
     outputs: dict[str, NDArray[Any]],
     times: dict[str, Median],
     ceiling: float,
-    chosen: list[str],
+    chosen: dict[str, list[str]],
 ) -> Outcome:
     """Whether all are right, and what part of the bandwidth they reach.
 
@@ -141,12 +133,12 @@ def judge(
         outputs: What each gave.
         times: Seconds of an inference of each.
         ceiling: Bytes a second of the GPU's memory, as its data sheet says.
-        chosen: Problems and schedules of gemm_skinny's plan.
+        chosen: Problems and schedules of each side.
     """
     size = float(np.sqrt(np.mean(right**2)))
     errors = {name: float(np.abs(y - right).max()) / size for name, y in outputs.items()}
     wrong = [name for name, error in errors.items() if not error <= _MOST_ERROR]
-    count = 2 * sizes.pairs
+    count = sizes.products
     shares = {n: sizes.bytes / t.median_seconds / ceiling for n, t in times.items()}
     told = ", ".join(
         f"{name} {microseconds(t.median_seconds / count)} ({shares[name]:.0%})"
@@ -169,18 +161,15 @@ def judge(
     return Outcome(not wrong, summary, figures)
 
 
-def _tuned(model: Path, plan: Path, left_out: tuple[str, ...], context: Context) -> Path:
-    without = [word for name in left_out for word in ("--skip-template", name)]
-    how = ["--precision", "fp16", "--effort", context.effort, "--budget", "60s"]
-    context.wpk("optimize", model, "-o", plan, *how, "--cache", context.store, *without)
-    return plan
-
-
-def _right(sizes: Sizes, x: NDArray[np.float16]) -> NDArray[np.float64]:
-    y = x.astype(np.float64)
-    for weight in sizes.weights():
-        y = np.maximum(y @ weight.astype(np.float32).astype(np.float64), 0.0)
-    return y
+def _best(device: CudaDevice, chain: ProductChain, kernels: Side) -> dict[int, Finalist]:
+    """The fastest of each way, by chains of that way alone."""
+    best = {}
+    for way, asked in kernels.items():
+        replays = [device.capture(chain.launches({way: each})) for each in asked]
+        timed = [Subject(each, 1, each.replay, Regime.WARM) for each in replays]
+        seconds = [timing.median for timing in time_side_by_side(device, timed, _GLANCE)]
+        best[way] = asked[int(np.argmin(seconds))]
+    return best
 
 
 class _TorchChain:

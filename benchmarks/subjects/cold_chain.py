@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from wpk.dims import evaluate
+from subjects.scratch import scratch
 from wpk.dtypes import DType
 from wpk.execution import BoundLaunch, Device
 from wpk.expression import Operand
 from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
-from wpk.launch import CounterArgument, Launch, WorkspaceArgument
+from wpk.launch import Launch
 from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.problems import Elementwise, Problem, Tensor
 from wpk.schedules import packings
@@ -96,10 +96,7 @@ class ColdChain:
         (output,) = subject.problem.writes()
         self.output_bytes = output.span_bytes({})
         self.output = device.allocate(self.output_bytes)
-        self._workspace, self._counters = (
-            self._zeros(WorkspaceArgument),
-            self._zeros(CounterArgument),
-        )
+        self._workspace, self._counters = scratch(device, [self._launch])
 
     @property
     def copies(self) -> tuple[Subject, ...]:
@@ -131,18 +128,6 @@ class ColdChain:
         values = self._random.standard_normal(-(-size // 2)).astype(np.float16) / 16
         address = self._device.allocate(values.nbytes)
         self._device.write(address, values.view(np.uint8))
-        return address
-
-    def _zeros(self, kind: type[WorkspaceArgument] | type[CounterArgument]) -> int:
-        asked = [each for each in self._launch.arguments if isinstance(each, kind)]
-        size = sum(
-            evaluate(each.bytes, {})
-            if isinstance(each, WorkspaceArgument)
-            else 4 * evaluate(each.count, {})
-            for each in asked
-        )
-        address = self._device.allocate(max(size, 4))
-        self._device.fill(address, max(size, 4), 0)
         return address
 
 

@@ -1,11 +1,16 @@
 """The portable headers and the fixture kernels compile with NVRTC too, unchanged."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+import wpk
 from wpk.build import load_nvrtc
 from wpk.kernel_source import KernelSource
+
+GENERIC_LAMBDA = re.compile(r"\]<|\]\([^()]*\bauto\b")
+"""NVRTC 13.0 takes its body for a host function and refuses it; later ones do not."""
 
 KERNELS = Path(__file__).parent / "kernels"
 ENTRIES = {"primitives": "mma_tf32"}  # of the units with several kernels; else the file's name
@@ -14,6 +19,20 @@ ENTRIES = {"primitives": "mma_tf32"}  # of the units with several kernels; else 
 def _unit(name: str) -> KernelSource:
     text = (KERNELS / f"{name}.cu").read_text(encoding="utf-8")
     return KernelSource(ENTRIES.get(name, name), text)
+
+
+def test_headers_compile_with_the_oldest_nvrtc_that_is_allowed():
+    headers = list(Path(wpk.__file__).parent.rglob("*.cuh"))
+    assert len(headers) > 50
+    found = [each.name for each in headers if GENERIC_LAMBDA.search(each.read_text("utf-8"))]
+    assert not found, "write the type of the lambda's parameter, decltype(...) where it has no name"
+
+
+@pytest.mark.parametrize(
+    "head", ["[=](const auto& tile)", "[&](int i,\n    auto x)", "[]<class T>(T)"]
+)
+def test_a_generic_lambda_is_seen(head: str):
+    assert GENERIC_LAMBDA.search(f"const auto window = {head}")
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])

@@ -68,11 +68,15 @@ class Execution:
         y = problem.y
         output = guarded(np.zeros(_span(y, shape), y.dtype.numpy))
         output.view(np.uint8)[...] = _POISON
-        held = [guarded(array) for array in inputs]
+        of_array = {
+            id(array): guarded(array) for array in inputs
+        }  # one may be read as several inputs
+        held = [of_array[id(array)] for array in inputs]
         constants = {1} if template.packing(problem, schedule) is not None else set()
         constants |= {i for i, each in enumerate(problem.reads()) if each and each.tensor.constant}
         constants |= set(problem.constant_inputs)
-        self._computed = [held[i] for i in range(len(held)) if i not in constants]
+        computed = {id(held[i]): held[i] for i in range(len(held)) if i not in constants}
+        self._computed = list(computed.values())
         sources = {s.digest: s for s in template.instantiate(problem, schedule)}
         for launch in template.launches(problem, schedule):
             library = compile_unit(sources[launch.kernel], checking=self.checking)

@@ -9,6 +9,8 @@ from support.problems.squeezes import error_of, squeeze
 
 from wpk.dtypes import Precision
 from wpk.extent import Extent
+from wpk.performance import bound
+from wpk.performance.estimate import estimate
 from wpk.problems import Squeeze
 from wpk.schedules.squeeze import SqueezeSchedule, SqueezeTemplate
 from wpk.targets.registry import find_target
@@ -35,6 +37,7 @@ RARER = [
     (squeeze(33, 30, 20, k=11, scales=False, gate="none"), replace(FOUR, by_pixels=1)),
     (squeeze(300, 6, 70, precision=Precision.FP32), replace(ONE, threads=128)),
     (squeeze(130, 9, 40), replace(FOUR, blocks=16)),
+    (squeeze(45, 21, 9, precision=Precision.FP32, padded=True), replace(FOUR, kept=1)),
 ]
 
 
@@ -48,6 +51,24 @@ def test_agrees_with_float64(
     assert TEMPLATE.why_not(problem, H200) is None
     assert TEMPLATE.why_illegal(problem, schedule, H200) is None
     assert error_of(checking_execution, problem, schedule) <= 1
+
+
+@pytest.mark.parametrize("by_pixels", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_what_is_kept_is_scaled(by_pixels: int, checking_execution: Any) -> None:
+    """Of 37 channels in rows of 40; a thread has several pixels, and some have none."""
+    problem = squeeze(37, 63, 9, padded=True, n=2)
+    schedule = replace(FOUR, by_pixels=by_pixels, kept=1, threads=32)
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
+    assert error_of(checking_execution, problem, schedule, scales_itself=True) <= 1
+
+
+def test_keeps_whole_runs_alone() -> None:
+    kept = replace(FOUR, kept=1, threads=128)
+    for problem in (squeeze(37, 21, 9), squeeze(40, 21, 9, channels_last=False)):
+        assert "whole pieces of 16 bytes" in str(TEMPLATE.why_illegal(problem, kept, H200))
+    assert TEMPLATE.why_illegal(squeeze(40, 21, 9), kept, H200) is None
+    large = squeeze(480, 3136, 120)
+    assert "shared memory" in str(TEMPLATE.why_illegal(large, kept, H200))
 
 
 def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:
@@ -77,6 +98,29 @@ def test_clusters_copies_and_early_launches_are_used_where_they_exist() -> None:
     pixels = replace(FOUR, by_pixels=1)
     row = squeeze(480, 1, 120, scales=False)
     assert "several pixels" in str(TEMPLATE.why_illegal(row, pixels, find_target("h200")))
+
+
+MEASURED = [
+    (squeeze(1152, 49, 48), (16, 512, 1, 0), 5.14),
+    (squeeze(480, 196, 20), (8, 512, 0, 0), 7.56),
+    (squeeze(480, 196, 20), (16, 512, 1, 1), 7.69),
+    (squeeze(144, 3136, 6), (16, 1024, 1, 1), 11.46),
+    (squeeze(32, 12544, 8), (16, 128, 1, 1), 21.15),
+]
+"""Schedules (blocks, threads, staged, by pixels) and microseconds on an H100, of the template's version 1."""
+
+
+@pytest.mark.parametrize(("problem", "ways", "microseconds"), MEASURED)
+def test_the_estimate_agrees_with_measurements(
+    problem: Squeeze, ways: tuple[int, ...], microseconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of kernels whose blocks met at barriers of the cluster; a meeting took longer then."""
+    monkeypatch.setattr("wpk.schedules.squeeze._MEETING_CYCLES", 2200.0)
+    h100 = find_target("h100")
+    schedule = SqueezeSchedule(*ways, kept=0, early=1)
+    work = TEMPLATE.work(problem, schedule.columns(), h100)
+    (seconds,) = estimate(work, bound(problem, h100), h100)
+    assert 0.85 <= 1e6 * seconds / microseconds <= 1.15
 
 
 def test_takes_a_free_batch(fast_execution: Any) -> None:

@@ -39,6 +39,7 @@ class Case:
     precision: Precision = Precision.FP16
     share: int = 0
     persistent: int = 0
+    cluster: int = 0
 
     @property
     def name(self) -> str:
@@ -151,9 +152,29 @@ PERSISTENT = [
     Fault("A is asked for too early", drop("first_a_awaits")),
     Fault("the epilogue touches memory too early", drop("epilogue_awaits")),
 ]
+CLUSTER = [
+    Fault("parts are sent before others may have their barriers", drop("parts_ready")),
+    Fault("parts are sent as they lay there before", drop("parts_fenced")),
+    Fault("parts are added before they are there", drop("parts_awaited")),
+    Fault(
+        "fewer bytes are announced than parts have",
+        change("parts_announced", "(kBlocks - 1)", "(kBlocks - 2)"),
+    ),
+    Fault(
+        "a block does not wait for all of its own warps",
+        change("senders_counted", "Shape::warpsM", "Shape::warpsM - 1"),
+    ),
+    Fault("shares change places", change("share_chosen", "target", "(target ^ 1)")),
+    Fault("all parts come to one place", change("part_sent", "partOf(rank,", "partOf(0,")),
+    Fault(
+        "a block adds what it sent, not what it has", change("own_part", "block == rank", "false")
+    ),
+    Fault("a block ends while others take its parts", drop("parts_taken")),
+]
 CASES = [
     *map(Case, ALONE),
     *(Case(fault, split=2) for fault in SPLIT),
+    *(Case(fault, split=3, cluster=1) for fault in CLUSTER),
     *(Case(fault, precision=FP32) for fault in OF_FP32),
     *(Case(fault, share=share) for fault in MULTICAST for share in (1, 2)),
     *(Case(fault, persistent=2) for fault in PERSISTENT),
@@ -175,8 +196,8 @@ def check(
     """
     depth = 128 // case.precision.storage.bytes
     persistent = case.persistent
-    schedule = replace(SCHEDULE, split=case.split, block_k=depth, share=case.share)
-    schedule = replace(schedule, persistent=persistent, early=int(persistent > 0))
+    schedule = replace(SCHEDULE, split=case.split, cluster=case.cluster, block_k=depth)
+    schedule = replace(schedule, share=case.share, persistent=persistent, early=int(persistent > 0))
     filters = 192 if persistent else 128 if case.share else 64
     layer = problem(case.precision, filters, 32 if persistent else 64)
     exact = case.precision is not FP32
@@ -185,19 +206,20 @@ def check(
 
 @pytest.mark.parametrize("precision", [Precision.FP16, FP32])
 @pytest.mark.parametrize(
-    ("split", "share", "persistent"),
-    [(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 2, 0), (1, 0, 2)],
+    ("split", "share", "persistent", "cluster"),
+    [(1, 0, 0, 0), (2, 0, 0, 0), (1, 1, 0, 0), (1, 2, 0, 0), (1, 0, 2, 0), (3, 0, 0, 1)],
 )
 def test_without_a_fault_the_copied_headers_are_right(
     precision: Precision,
     split: int,
     share: int,
     persistent: int,
+    cluster: int,
     checking_execution: Any,
     check_convolution: Callable[..., None],
 ) -> None:
     nothing = Fault("", whole)
-    case = Case(nothing, split, precision, share, persistent)
+    case = Case(nothing, split, precision, share, persistent, cluster)
     check(plant(TEMPLATE, nothing), case, checking_execution, check_convolution)
 
 

@@ -46,6 +46,17 @@ WPK_DEVICE void arriveCluster()
     wpk_emulator_cluster_arrive();
 #endif
 }
+// The same where nobody is told what this thread wrote, which takes a fence of all memory: it has only ended to read,
+// or has prepared barriers, behind fenceBarrierInit.
+WPK_DEVICE void arriveReadCluster()
+{
+#if WPK_ON_GPU
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#else
+    wpk_emulator_cluster_arrive();
+#endif
+}
 WPK_DEVICE void waitCluster()
 {
 #if WPK_ON_GPU

@@ -1,11 +1,13 @@
 // Split-K in a cluster (sm_90): the blocks that split a tile's reduction are a cluster. Each puts its partial sums into
-// its own shared memory, row by row; each adds those of all blocks for its share of the rows, always in the same order,
-// through distributed shared memory, and stores them. split_k.cuh does the same through global memory.
+// its own shared memory, row by row, and sends every other block its share of the rows (cluster_parts.cuh); each adds
+// what all have for its own share, always in the same order, and stores it. split_k.cuh does the same through global
+// memory.
 #pragma once
 
 #include <wpk/kernels/cluster.cuh>
+#include <wpk/kernels/cluster_parts.cuh>
 #include <wpk/kernels/epilogue.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/tile_store.cuh>
 
 namespace wpk
 {
@@ -37,108 +39,112 @@ struct NarrowEpilogue
 
 } // namespace detail
 
-// A warp's 16 rows of the partial sums, in layout D of mma.cuh, to a matrix of all rows.
-template <class Shape>
+// A warp's 16 rows of the partial sums, in layout D of mma.cuh, to a matrix of all rows, whose columns lie as those who
+// read vectors of V want them.
+template <class Shape, int V>
 WPK_DEVICE void keepPartialSums(const float (&sums)[Shape::accumulators], float* matrix)
 {
     const int lane = laneIndex();
-    float* const at = matrix + (warpIndex() * 16 + lane / 4) * Shape::stagingStride + lane % 4 * 2;
+    float* const row = matrix + (warpIndex() * 16 + lane / 4) * Shape::stagingStride;
+    float* const at = row + stagedColumn<Shape, V>(lane % 4 * 2);
     WPK_UNROLL
     for (int i = 0; i < Shape::accumulators; i += 4)
     {
-        store<float, 2>(at + i * 2, {sums[i], sums[i + 1]});
-        store<float, 2>(at + i * 2 + 8 * Shape::stagingStride, {sums[i + 2], sums[i + 3]});
+        float* const tile = at + stagedColumn<Shape, V>(i * 2);
+        store<float, 2>(tile, {sums[i], sums[i + 1]});
+        store<float, 2>(tile + 8 * Shape::stagingStride, {sums[i + 2], sums[i + 3]});
     }
 }
 
-// V neighbouring values at `place`, added over all blocks of the cluster.
-template <int Blocks, int V>
-WPK_DEVICE void addPartialSums(float (&values)[V], SharedAddress place)
+// V neighbouring values, added over all blocks; `at` floats behind where each block's part begins.
+template <class Shape, int Blocks, int V>
+WPK_DEVICE void addPartialSums(float (&values)[V], const float* const (&parts)[Blocks], int at)
 {
-    Vector<float, 4> loaded[Blocks][V / 4];
+    constexpr int kRead = minOf(V, 4);
     WPK_UNROLL
-    for (int block = 0; block < Blocks; ++block)
+    for (int e = 0; e < V; e += kRead)
     {
         WPK_UNROLL
-        for (int i = 0; i < V / 4; ++i)
-            loaded[block][i] = loadCluster<float, 4>(clusterAddress(place, block) + i * 16);
-    }
-    WPK_UNROLL
-    for (int block = 0; block < Blocks; ++block)
-    {
-        WPK_UNROLL
-        for (int e = 0; e < V; ++e)
-            values[e] = block == 0 ? loaded[0][e / 4][e % 4] : values[e] + loaded[block][e / 4][e % 4];
+        for (int block = 0; block < Blocks; ++block) // @added_in_order
+        {
+            const auto part = load<float, kRead>(parts[block] + at + stagedColumn<Shape, V>(e));
+            WPK_UNROLL
+            for (int i = 0; i < kRead; ++i)
+                values[e + i] = block == 0 ? part[i] : values[e + i] + part[i];
+        }
     }
 }
 
-// The rows of a tile that a block stores: all, or its share where a cluster splits the reduction.
-template <class Shape>
-struct StoredRows
-{
-    static constexpr int count = ceilDivide(Shape::blockM, Shape::splitCluster);
-    static WPK_DEVICE int first(int part)
-    {
-        return Shape::splitCluster > 1 ? part * count : 0;
-    }
-};
-
-// Adds the partial sums of a tile and stores it; block `part` of the cluster does so for the `part`-th share of the
-// rows. Shape names blockM, blockN, splitCluster (blocks of the cluster), consumers (threads that have sums; others
-// have none), accumulators and stagingStride (floats from row to row of `shared`, which is free for the block to use).
-// All threads of all blocks of the cluster call it.
+// Adds the partial sums of a tile and stores it; block `rank` of the cluster does so for the `rank`-th share of the
+// rows. Shape names what ClusterParts wants, blockN, warpN (as many), consumers (threads that have sums; others have
+// none) and accumulators. `shared` is free for the block to use, `parts` has been initialised. All threads of all
+// blocks of the cluster call it, behind its first barrier.
 template <class Problem, class Shape, class Rows>
-WPK_DEVICE void storeSumOfCluster(
-    const float (&sums)[Shape::accumulators], unsigned char* shared, int part, const OutputWindow<Rows>& window)
+WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsigned char* shared,
+    const ClusterParts<Shape>& parts, int rank, const OutputWindow<Rows>& window)
 {
-    constexpr int kShare = StoredRows<Shape>::count;
-    // Wide stores only where they leave something to do for every thread: what comes from other blocks takes longer.
-    constexpr bool isLarge = kShare * Shape::blockN >= 8 * Shape::consumers;
+    using Parts = ClusterParts<Shape>;
+    constexpr int kShare = Parts::kShare, kBlocks = Parts::kBlocks;
+    constexpr bool isLarge = kShare * Shape::blockN >= 8 * Shape::consumers; // each thread has wide stores to do
     constexpr int V = isLarge ? maxOf(Problem::Y::width, 4) : 4;
     constexpr int kVectors = Shape::blockN / V, kAtOnce = Shape::consumers / kVectors;
     constexpr int kItems = ceilDivide(kShare, kAtOnce);
     // Neighbouring threads take neighbouring vectors of a row, or rows where y's columns are apart.
     constexpr bool kAlongRows = Problem::Y::column != 1;
-    float* const matrix = reinterpret_cast<float*>(shared);
     const int thread = static_cast<int>(threadIdx.x);
-    const bool holds = thread < Shape::consumers, adds = thread < kAtOnce * kVectors;
-    const int ofShare = kAlongRows ? thread % kAtOnce : thread / kVectors;
-    const int column = (kAlongRows ? thread / kAtOnce % kVectors : thread % kVectors) * V;
-    const auto rowOf = [=](int item) // -1: none
+    if (thread < Shape::consumers)
     {
-        const int inShare = ofShare + item * kAtOnce, row = part * kShare + inShare;
-        return adds && inShare < kShare && row < Shape::blockM && window.firstRow + row < window.rowEnd ? row : -1;
-    };
-    using Columns = EpilogueColumns<detail::NarrowEpilogue<Problem, V>, Rows, V>;
-    const Columns columns(window, column);
-    typename Columns::Fetched fetched[kItems]; // under way while the partial sums come
-    WPK_UNROLL
-    for (int item = 0; item < kItems; ++item)
-    {
-        if (rowOf(item) >= 0)
-            columns.fetch(window.firstRow + rowOf(item), fetched[item]);
-    }
-    if (holds)
-        keepPartialSums<Shape>(sums, matrix);
-    syncCluster(); // all partial sums are there
-    float values[kItems][V];
-    WPK_UNROLL
-    for (int item = 0; item < kItems; ++item)
-    {
-        if (rowOf(item) >= 0)
+        const int ofShare = kAlongRows ? thread % kAtOnce : thread / kVectors;
+        const int column = (kAlongRows ? thread / kAtOnce % kVectors : thread % kVectors) * V;
+        const bool adds = thread < kAtOnce * kVectors;
+        const auto isStored = [=](int item)
         {
-            float* const at = matrix + rowOf(item) * Shape::stagingStride + column;
-            addPartialSums<Shape::splitCluster>(values[item], sharedAddress(at));
+            const int inShare = ofShare + item * kAtOnce, row = rank * kShare + inShare;
+            return adds && inShare < kShare && row < Shape::blockM && window.firstRow + row < window.rowEnd;
+        };
+        const int firstRow = window.firstRow + rank * kShare + ofShare;
+        using Columns = EpilogueColumns<detail::NarrowEpilogue<Problem, V>, Rows, V>;
+        const Columns columns(window, column);
+        float* const matrix = reinterpret_cast<float*>(shared);
+        keepPartialSums<Shape, V>(sums, matrix);
+        parts.send(matrix, rank);
+        typename Columns::Fetched
+            fetched[kItems]; // under way while the parts come; before, the fence would wait for them
+        WPK_UNROLL
+        for (int item = 0; item < kItems; ++item)
+        {
+            if (isStored(item))
+                columns.fetch(firstRow + item * kAtOnce, fetched[item]);
+        }
+        const float* ofBlocks[kBlocks];
+        WPK_UNROLL
+        for (int block = 0; block < kBlocks; ++block)
+        {
+            const float* const sent = reinterpret_cast<const float*>(parts.partOf(block, rank));
+            ofBlocks[block] = block == rank ? matrix + rank * kShare * Shape::stagingStride : sent; // @own_part
+        }
+        parts.wait();
+        arriveReadCluster(); // nobody ends while others take its parts
+        const int first = ofShare * Shape::stagingStride + stagedColumn<Shape, V>(column);
+        float values[kItems][V];
+        WPK_UNROLL
+        for (int item = 0; item < kItems; ++item)
+        {
+            if (isStored(item))
+                addPartialSums<Shape>(values[item], ofBlocks, first + item * kAtOnce * Shape::stagingStride);
+        }
+        WPK_UNROLL
+        for (int item = 0; item < kItems; ++item)
+        {
+            if (isStored(item))
+                columns.store(firstRow + item * kAtOnce, values[item], fetched[item]);
         }
     }
-    arriveCluster(); // nobody ends while others read
-    WPK_UNROLL
-    for (int item = 0; item < kItems; ++item)
+    else
     {
-        if (rowOf(item) >= 0)
-            columns.store(window.firstRow + rowOf(item), values[item], fetched[item]);
+        arriveReadCluster();
     }
-    waitCluster();
+    waitCluster(); // @parts_taken
 }
 
 } // namespace wpk

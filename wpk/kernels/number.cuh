@@ -201,8 +201,8 @@ WPK_FUNCTION(roundedToEven, rintf, rint)
 
 #undef WPK_FUNCTION
 
-// 1 / a within a unit in the last place, for what is no larger than 2^126 or infinite. A division that rounds correctly has
-// a rare case that it calls a function for, and round that call the compiler keeps all other elements waiting.
+// 1 / a within a unit in the last place, for what is no larger than 2^126 or infinite. A division that rounds correctly
+// has a rare case that it calls a function for, and round that call the compiler keeps all other elements waiting.
 WPK_DEVICE float reciprocal(float a)
 {
 #if WPK_ON_GPU

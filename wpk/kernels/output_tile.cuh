@@ -15,6 +15,7 @@ struct OutputTile
     static constexpr int kTilesQ = ceilDivide(Problem::q, Schedule::tile_q);
     static constexpr int kTiles = kTilesP * kTilesQ; // of an image
 
+    OutputTile() = default; // of columns that are filled in later (tile_store.cuh)
     explicit WPK_DEVICE OutputTile(int index)
         : image(index / kTiles), p(index % kTiles / kTilesQ * Schedule::tile_p), q(index % kTilesQ * Schedule::tile_q)
     {

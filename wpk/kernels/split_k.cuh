@@ -17,21 +17,10 @@ struct Partials
     void* counters = nullptr; // an int for every tile of the output, zero between launches
 };
 
-// For blocks that have their operands already.
-struct NoPrefetch
-{
-    struct Loaded
-    {
-        explicit WPK_DEVICE Loaded(const NoPrefetch&) {}
-        WPK_DEVICE void finish() const {}
-    };
-};
-
 // This block's part of a reduction of Steps steps. With a Split of 1 it is all of it, known at compile time.
 template <int Split, int Steps>
 struct SplitRange
 {
-    static constexpr int parts = Split;
     int part, outer;  // of blockIdx.z
     int first, count; // steps
 
@@ -45,11 +34,9 @@ struct SplitRange
 
     // Adds the parts of all blocks of the tile. False in every block but the one whose `accumulators` (an array of
     // floats, doubles or int32 of any rank) then hold the sum. `shared` is free for the block to use. With Others, the
-    // block has more than Threads threads: those beyond call this too, and hold nothing. What the block will read of
-    // the epilogue's operands (operand_prefetch.cuh) is under way while it adds.
-    template <int Threads, bool Others = false, class Accumulators, class Prefetch = NoPrefetch>
-    WPK_DEVICE bool sum(Accumulators& accumulators, unsigned char* shared, const Partials& partials,
-        const Prefetch& prefetch = {}) const
+    // block has more than Threads threads: those beyond call this too, and hold nothing.
+    template <int Threads, bool Others = false, class Accumulators>
+    WPK_DEVICE bool sum(Accumulators& accumulators, unsigned char* shared, const Partials& partials) const
     {
         if constexpr (Split > 1)
         {
@@ -67,11 +54,7 @@ struct SplitRange
             if (!(Others ? arriveLast(counter, Split) : arriveLast(counter, Split, reinterpret_cast<int*>(shared))))
                 return false;
             if (holds)
-            {
-                const typename Prefetch::Loaded operands(prefetch);
                 add<Threads>(values, parts);
-                operands.finish();
-            }
         }
         return true;
     }

@@ -116,10 +116,9 @@ private:
 
 // Starts loading the first tiles, of which there are `steps` in all: as many as the pipeline has stages but one. B's go
 // first where no kernel writes B, so that a kernel that is launched early asks for them before those in front have
-// ended; and behind them what the epilogue will read.
-template <class Shape, bool ConstantB, class LoaderA, class LoaderB, class Prefetch>
-WPK_DEVICE void fillPipeline(
-    unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps, const Prefetch& prefetch)
+// ended.
+template <class Shape, bool ConstantB, class LoaderA, class LoaderB>
+WPK_DEVICE void fillPipeline(unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
 {
     constexpr bool kAhead = Shape::early && ConstantB;
     if constexpr (kAhead)
@@ -132,8 +131,7 @@ WPK_DEVICE void fillPipeline(
                 loaderB.begin(shared + i * Shape::stageBytes + Shape::bytesA); // @constants_begun
         }
     }
-    prefetch.constants(); // @operands_asked_for
-    if (Shape::early)     // @previous_awaited
+    if (Shape::early) // @previous_awaited
         waitForPrevious();
     WPK_UNROLL
     for (int i = 0; i < Shape::stages - 1; ++i)
@@ -150,7 +148,6 @@ WPK_DEVICE void fillPipeline(
         }
         commitCopies();
     }
-    prefetch.behindFirstTiles(); // @operands_touched
 }
 
 // The fragments of a step of the reduction, between their channels' limits.
@@ -186,16 +183,14 @@ WPK_DEVICE void multiplyStage(typename Shape::Sum (&acc)[Shape::tilesM][Shape::t
 
 // Multiplies all `steps` tiles. `shared` holds Shape::stages stages of Shape::stageBytes. ConstantB: no kernel writes
 // B. Behind it what earlier kernels touch may be touched. `limits` keep A; the first tile's first mma step is
-// `firstStep`. `prefetch` asks for the epilogue's operands (operand_prefetch.cuh).
-template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB, class Prefetch,
-    class Limits = NoLimits>
+// `firstStep`.
+template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB, class Limits = NoLimits>
 WPK_DEVICE void multiplyTiles(typename Shape::Sum (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared,
-    LoaderA& loaderA, LoaderB& loaderB, int steps, const Prefetch& prefetch, const Limits& limits = Limits(),
-    int firstStep = 0)
+    LoaderA& loaderA, LoaderB& loaderB, int steps, const Limits& limits = Limits(), int firstStep = 0)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     const Fragments fragments;
-    fillPipeline<Shape, ConstantB>(shared, loaderA, loaderB, steps, prefetch);
+    fillPipeline<Shape, ConstantB>(shared, loaderA, loaderB, steps);
     int reading = 0, writing = Shape::stages - 1;
     for (int tile = 0; tile < steps; ++tile)
     {

@@ -194,10 +194,9 @@ WPK_DEVICE void multiplyTile(
 // Multiplies all `steps` (at least one) tiles. With prefetch the next tile is on its way during the
 // computation, in registers, and goes to the other of two stages. Launched early, the kernel asks for the first tile
 // of a constant B before the kernels in front have ended, and lets the next one begin when all tiles have come.
-// `prefetch` asks for the epilogue's operands (operand_prefetch.cuh).
-template <class Shape, bool ConstantB, class Sum, class LoaderA, class LoaderB, class Prefetch>
+template <class Shape, bool ConstantB, class Sum, class LoaderA, class LoaderB>
 WPK_DEVICE void multiplySimtTiles(Sum (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
-    unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps, const Prefetch& prefetch)
+    unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
 {
     const auto fetch = [&]
     {
@@ -211,12 +210,10 @@ WPK_DEVICE void multiplySimtTiles(Sum (&acc)[Shape::threadM][Shape::threadN], co
     };
     if constexpr (ConstantB)
         loaderB.begin(shared);
-    prefetch.constants(); // @operands_asked_for
     waitIfEarly<Shape>(); // @previous_awaited
     if constexpr (!ConstantB)
         loaderB.begin(shared);
-    loaderA.begin(shared);       // @first_tile_begun
-    prefetch.behindFirstTiles(); // @operands_touched
+    loaderA.begin(shared); // @first_tile_begun
     deliver(shared);
     __syncthreads();
     for (int step = 0; step < steps; ++step)

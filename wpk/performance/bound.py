@@ -35,12 +35,15 @@ class Bound:
         limiter: What limits it: ``global memory``, ``L2``, ``tensor cores`` or ``ordinary cores``.
         bytes: Distinct bytes touched.
         operations: Operations needed, padding left out.
+        streamed_bytes: Of the bytes, those that no cache is expected to hold (`Traffic.streamed`); the bound's
+            time does not count on that.
     """
 
     seconds: float
     limiter: str
     bytes: int
     operations: int
+    streamed_bytes: int = 0
 
 
 def bound(problem: Problem, target: Target) -> Bound:
@@ -57,7 +60,8 @@ def bound(problem: Problem, target: Target) -> Bound:
         (needs.others / ordinary, "ordinary cores"),
     ]
     seconds, limiter = max(limits, key=lambda limit: limit[0])
-    return Bound(seconds, limiter, needs.bytes, needs.products + needs.others)
+    operations = needs.products + needs.others
+    return Bound(seconds, limiter, needs.bytes, operations, needs.streamed)
 
 
 def fastest_unit(precision: Precision, target: Target) -> tuple[str, float]:

@@ -39,6 +39,10 @@ The four fitted numbers are those under which the estimates of 16 problems whose
 measured on an H200 (tests/replay) differ least from the times; 11 were held out
 (benchmarks/study_problems.py)."""
 
+STRAIGHT_SLOTS = 3.5
+"""The same into registers: 8 accesses of 16 bytes and 105 addresses and moves for 4096 bytes of a warp, in the machine
+code of gemm_skinny (docs/decisions/0057-few-rows.md)."""
+
 L2_PORT_BYTES = 64
 """Bytes an SM takes from L2 in a cycle (Volta and later; arXiv 1804.06826)."""
 
@@ -99,7 +103,8 @@ class StepRates:
         loads = work.thread_loads * warps / steps
         slots = work.thread_slots * warps / steps
         if not work.by_warpgroups:
-            slots = slots + LOAD_SLOTS * loads + GATHER_SLOTS * moved / _WARP_BYTES
+            gather = STRAIGHT_SLOTS if work.straight else GATHER_SLOTS
+            slots = slots + LOAD_SLOTS * loads + gather * moved / _WARP_BYTES
         return cls(
             operations=peak / (target.sm_count * target.clock),
             slots=slots + np.zeros_like(loads),

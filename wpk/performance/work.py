@@ -45,6 +45,8 @@ class Work:
         numbers: What the ordinary cores compute in.
         by_warpgroups: Warpgroups multiply what tensor copies brought (wgmma, TMA): threads issue
             neither loads nor their addresses.
+        straight: Threads load from memory into registers, and read nothing twice: it need not pass through
+            shared memory.
     """
 
     unit: Precision | None
@@ -69,6 +71,7 @@ class Work:
     turns: Floats | float = 1.0
     numbers: DType = DType.FP32
     by_warpgroups: bool = False
+    straight: bool = False
 
 
 @dataclass(frozen=True)

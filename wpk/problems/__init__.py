@@ -10,8 +10,8 @@ from wpk.problems.elementwise import Elementwise
 from wpk.problems.fallback import Crossing, Fallback
 from wpk.problems.family import Family
 from wpk.problems.indexed import Advance, IndexedRead, IndexedWrite, WriteKind
-from wpk.problems.lifted import Lifted, lifted
-from wpk.problems.matmul import Matmul
+from wpk.problems.lifted import Lifted, is_quantised, lifted
+from wpk.problems.matmul import FEW_ROWS, Matmul
 from wpk.problems.movement import (
     Gather,
     NearestMode,

@@ -27,6 +27,10 @@ from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic, no
 from wpk.problems.resized_layout import resized
 from wpk.problems.signs import TIMES
 
+FEW_ROWS = 16
+"""Rows of products that take as long as their matrix takes to come, at most. A tensor core's tile has as many: of more rows,
+tiles waste nothing and read ``b`` as seldom."""
+
 
 @dataclass(frozen=True)
 class Matmul(Problem):
@@ -108,7 +112,9 @@ class Matmul(Problem):
         constant = self.k * self.n * self.b.dtype.bytes if self.b_constant else 0
         elements = prod(self.accesses()[1].sizes)
         others = elements * flops(self.epilogue.expression)
-        return Traffic(self.moved_bytes() + constant, 2 * self.macs, others)
+        rows = self.batch[0].value * self.batch[1] * self.m.value
+        streamed = constant if rows <= FEW_ROWS else 0
+        return Traffic(self.moved_bytes() + constant, 2 * self.macs, others, streamed)
 
     def peculiarities(self) -> Iterator[str]:
         """See `Problem.peculiarities`."""

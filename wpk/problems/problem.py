@@ -29,11 +29,14 @@ class Traffic:
         products: Operations of the matrix-like part (two a multiply-accumulate), which a tensor
             core may do.
         others: All other operations; the ordinary cores do them.
+        streamed: Of the bytes, those of a constant matrix that few rows are multiplied by: where it matters, a
+            network of such products reads more than a cache holds until it is run again.
     """
 
     bytes: int
     products: int
     others: int
+    streamed: int = 0
 
 
 @dataclass(frozen=True)

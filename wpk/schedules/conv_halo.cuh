@@ -5,7 +5,7 @@
 // (channel, tap, filter).
 #pragma once
 
-#include <wpk/kernels/operand_prefetch.cuh>
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/operands.cuh>
 #include <wpk/kernels/tile_halo.cuh>
 
@@ -40,14 +40,15 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
     {
         return OutputWindow{tile, inputs.at + 2, y, Shape::kPixels, Problem::k, kStored}.from(0, firstFilter);
     };
-    const auto first = window(tiles.tile());
-    const OperandPrefetch<Problem, decltype(tiles.tile()), Shape::kPixels, Shape::blockN, Shape::warpsM * kWarpSize>
-        prefetch(first, static_cast<int>(threadIdx.x) - team * Shape::warpsM * kWarpSize);
     if (isConsumer && !tiles.isDone())
-        prefetch.constants(); // @operands_asked_for
-    __syncwarp();             // the producer's lanes took different ways
-    __syncthreads();          // @barriers_there
-    if (kEarly)               // @previous_awaited
+    {
+        constexpr int kTeam = Shape::warpsM * kWarpSize; // threads
+        prefetchTileConstants<Problem, Shape::kPixels, Shape::blockN, kTeam>(
+            window(tiles.tile()), static_cast<int>(threadIdx.x) - team * kTeam);
+    }
+    __syncwarp();    // the producer's lanes took different ways
+    __syncthreads(); // @barriers_there
+    if (kEarly)      // @previous_awaited
         waitForPrevious();
     if (isProducer)
     {
@@ -59,8 +60,6 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
         return;
     const PatchRows<Problem, Schedule, Shape> rows;
     PipelineState<Shape::patches> state;
-    if (!tiles.isDone())
-        prefetch.behindFirstTiles(); // @operands_touched
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {

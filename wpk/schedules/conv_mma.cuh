@@ -5,7 +5,7 @@
 // are named by conv_mma.py.
 #pragma once
 
-#include <wpk/kernels/operand_prefetch.cuh>
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_async.cuh>
 #include <wpk/kernels/tile_gather.cuh>
@@ -56,15 +56,15 @@ WPK_DEVICE void convMma(
     const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
     const OutputWindow output{PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, rows, valid, stored};
     const auto window = output.from(firstRow, group * Problem::k + firstFilter);
-    const auto prefetch = prefetchOf<Problem, Shape, Shape::threads, (Schedule::split > 1)>(window);
+    prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(window);
     LoaderA loaderA({input, rows}, firstRow, range.first * Shape::blockK);
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     typename Shape::Sum acc[Shape::tilesM][Shape::tilesN][4] = {};
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     multiplyTiles<T, Shape, Fragments, true>(
-        acc, shared, loaderA, loaderB, range.count, prefetch, inputLimits<Problem>(inputs), range.first * kSteps);
-    if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
+        acc, shared, loaderA, loaderB, range.count, inputLimits<Problem>(inputs), range.first * kSteps);
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeTiles<Problem, Shape>(acc, shared, window);
 }

@@ -5,7 +5,7 @@
 // conv_patch.py. Filters are packed as rows of chunks.
 #pragma once
 
-#include <wpk/kernels/operand_prefetch.cuh>
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/operands.cuh>
 #include <wpk/kernels/tile_mma.cuh>
 #include <wpk/kernels/tile_patch.cuh>
@@ -182,14 +182,11 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
         return OutputWindow{Tile(index), inputs.at + 2, y, Shape::blockM, Problem::k, Problem::k + Problem::y_padding}
             .from(0, firstFilter);
     };
-    auto prefetch = prefetchOf<Problem, Shape, Shape::threads>(window(first));
-    prefetch.constants();    // @operands_asked_for
+    prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(window(first));
     waitIfEarly<Schedule>(); // @previous_awaited
     PatchLoader<T, PatchOf, Problem, typename Shape::Stored, Shape::threads> loader(inputs.at[0]);
-    const typename decltype(prefetch)::Loaded operands(prefetch); // @operands_touched
     loader.begin(Tile(first));
     loader.finish(patch);
-    operands.finish();
     waitCopies<0>();
     const PatchFragments<Shape> fragments(shared, patch);
     for (int index = first; index < end; ++index)

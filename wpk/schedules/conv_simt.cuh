@@ -5,7 +5,7 @@
 // are named by conv_simt.py.
 #pragma once
 
-#include <wpk/kernels/operand_prefetch.cuh>
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_simt.cuh>
@@ -45,14 +45,14 @@ WPK_DEVICE void convSimt(
     const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
     const OutputWindow output{PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, rows, valid, stored};
     const auto window = output.from(firstRow, group * Problem::k + firstFilter);
-    const auto prefetch = prefetchOf<Problem, Shape, Shape::threads, (Schedule::split > 1)>(window);
+    prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(window);
     LoaderA loaderA({input, rows}, firstRow, range.first * Shape::blockK, limits);
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     const SimtThread<Shape> thread;
     SimtSum<X, W, float> acc[Shape::threadM][Shape::threadN] = {};
-    multiplySimtTiles<Shape, true>(acc, thread, shared, loaderA, loaderB, range.count, prefetch);
-    if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
+    multiplySimtTiles<Shape, true>(acc, thread, shared, loaderA, loaderB, range.count);
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeSimtTile<Problem, Shape>(acc, thread, window);
 }

@@ -21,7 +21,7 @@ class ConvSimtTemplate(MatrixTemplate[Convolution, SimtSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_simt"
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
     problem_type = Convolution
     schedule_type = SimtSchedule
 

@@ -10,8 +10,7 @@ from wpk.dtypes import DType
 from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
 from wpk.performance import Columns, Work
-from wpk.problems import Elementwise, stored_slots
-from wpk.problems.lifted import is_quantised
+from wpk.problems import Elementwise, is_quantised, stored_slots
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid

@@ -5,8 +5,8 @@
 // ldmatrix; all else is gathered.
 #pragma once
 
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_async.cuh>
 #include <wpk/kernels/tile_gather.cuh>
@@ -71,14 +71,14 @@ WPK_DEVICE void gemmMma(
     const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;
     const int firstDepth = range.first * Shape::blockK;
     const auto window = block.window(inputs.at + 2, y);
-    const auto prefetch = prefetchOf<Problem, Shape, Shape::threads, (Schedule::split > 1)>(window);
+    prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(window);
     LoaderA loaderA({block.a, block.m}, block.firstRow, firstDepth);
     LoaderB loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
 
     typename Shape::Sum acc[Shape::tilesM][Shape::tilesN][4] = {};
     // @constant_b
-    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count, prefetch);
-    if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
+    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count);
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeTiles<Problem, Shape>(acc, shared, window);
 }

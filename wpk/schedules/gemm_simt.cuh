@@ -4,8 +4,8 @@
 // The grid is MatrixBlock's. Problem and Schedule are named by gemm_simt.py.
 #pragma once
 
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_simt.cuh>
@@ -36,15 +36,15 @@ WPK_DEVICE void gemmSimt(
     const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;
     const int firstDepth = range.first * Shape::blockK;
     const auto window = block.window(inputs.at + 2, y);
-    const auto prefetch = prefetchOf<Problem, Shape, Shape::threads, (Schedule::split > 1)>(window);
+    prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(window);
     LoaderA loaderA({block.a, block.m}, block.firstRow, firstDepth);
     LoaderB loaderB({block.b, Problem::n}, block.firstColumn, firstDepth);
 
     const SimtThread<Shape> thread;
     SimtSum<A, B, Number> acc[Shape::threadM][Shape::threadN] = {};
     // @constant_b
-    multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count, prefetch);
-    if (!range.template sum<Shape::threads>(acc, shared, partials, prefetch))
+    multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count);
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeSimtTile<Problem, Shape>(acc, thread, window);
 }

@@ -16,7 +16,7 @@ class GemmSimtTemplate(MatrixTemplate[Matmul, SimtSchedule]):
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_simt"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     problem_type = Matmul
     schedule_type = SimtSchedule
 

@@ -6,9 +6,9 @@
 // the reduction, for all rows and some columns; lanes add theirs, then warps, then blocks (split_k.cuh).
 #pragma once
 
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/operand_prefetch.cuh>
 #include <wpk/kernels/skinny_operands.cuh>
 #include <wpk/kernels/skinny_sums.cuh>
 #include <wpk/kernels/split_k.cuh>
@@ -42,7 +42,7 @@ WPK_DEVICE void gemmSkinny(
     if constexpr (kAhead)
         b.load(fromB, columns, thread, range.first);
     const auto window = block.window(inputs.at + 2, y);
-    prefetchOf<Problem, Shape, Shape::threads>(window).constants();
+    prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(window);
     waitIfEarly<Shape>();                                         // @previous_awaited
     a.load(fromA, block.m - block.firstRow, thread, range.first); // @rows_begun
     if constexpr (!kAhead)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.performance import Columns, Floats, Work
-from wpk.problems import Matmul
+from wpk.problems import FEW_ROWS, Matmul
 from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import target_limits
@@ -18,9 +18,6 @@ from wpk.schedules.split import split_limits, useful_split
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Members
 from wpk.targets import Target
-
-MOST_ROWS = 16
-"""Of each product. A tensor core's tile has as many: of more rows, tiles waste nothing and read ``b`` as seldom."""
 
 _MOST_TOGETHER = 16
 """Elements of an access at most: bytes in 16 of them."""
@@ -75,8 +72,8 @@ class GemmSkinnyTemplate(SingleKernelTemplate[Matmul, SkinnySchedule]):
         for name, tensor in (("a", problem.a), ("b", problem.b)):
             if not tensor.dtype.multiplies:
                 return f"{name} is {tensor.dtype.value}; products take floating point and bytes"
-        if problem.m.value > MOST_ROWS:
-            return f"{problem.m.value} rows; products of at most {MOST_ROWS} are bound by reading b"
+        if problem.m.value > FEW_ROWS:
+            return f"{problem.m.value} rows; products of at most {FEW_ROWS} are bound by reading b"
         return why_too_large(problem)
 
     def packing(self, problem: Matmul, schedule: SkinnySchedule) -> str | None:

@@ -167,6 +167,7 @@ class SkinnyTiles:
             early=columns["early"] == 1,
             thread_slots=steps * conversions,
             numbers=self.numbers,
+            straight=True,
         )
 
     def _vectors(self, columns: Columns) -> Floats:

@@ -1,13 +1,19 @@
 // Squeeze and excitation: the mean of each channel, two products of that one row, and what the gates scale.
 //
 // The `blocks` of a cluster share an image. Block b has slice b of the channels: it pools them, multiplies them by
-// its columns of `down` (all rows: a part of each hidden sum), adds the parts of all blocks through distributed shared
-// memory, and multiplies the hidden row, which every block then has, by its rows of `up`: the gates of slice b. These
-// scale the channels of slice b, so that blocks meet once. Where the schedule pools by pixels, block b reads all
-// channels of part b of the pixels, which is what few channels and many pixels want; blocks then meet twice more.
+// its columns of `down` (all rows: a part of each hidden sum), sends its parts to all blocks and adds theirs, and
+// multiplies the hidden row, which every block then has, by its rows of `up`: the gates of slice b. These scale the
+// channels of slice b, so that blocks meet once. Where the schedule pools by pixels, block b reads all channels of
+// part b of the pixels, which is what few channels and many pixels want; blocks then meet twice more.
+//
+// Blocks meet by stores into each other's shared memory, to places that nothing else uses; of each meeting a barrier of
+// the block counts their bytes. A barrier of the cluster would take a fence of all memory, and loads from other blocks
+// behind it (docs/decisions/0066-sent-parts.md).
 //
 // Weights are constants: where the schedule stages them, they are on their way to shared memory before the kernel in
 // front has ended. Operands of the rows are loaded before they are needed, since each meeting is a latency already.
+// Where the schedule keeps the images, copies to shared memory bring all that a block pools at once, and what it scales
+// is there already.
 //
 // Channels are handled in runs of 8; rows of the weights have whole runs, with zeros behind the row.
 //
@@ -18,9 +24,12 @@
 #pragma once
 
 #include <wpk/kernels/async_copy.cuh>
-#include <wpk/kernels/cluster.cuh>
+#include <wpk/kernels/cluster_copy.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
+#include <wpk/kernels/mbarrier.cuh>
+#include <wpk/kernels/operand_elements.cuh>
+#include <wpk/kernels/row_products.cuh>
 #include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/warp.cuh>
 
@@ -30,19 +39,6 @@ namespace wpk
 namespace detail
 {
 
-// The largest power of two up to `most`, and the smallest from `least` on.
-WPK_DEVICE constexpr int powerUpTo(int most)
-{
-    int power = 1;
-    while (power * 2 <= most)
-        power *= 2;
-    return power;
-}
-WPK_DEVICE constexpr int powerFrom(int least)
-{
-    return powerUpTo(least) < least ? 2 * powerUpTo(least) : powerUpTo(least);
-}
-
 // Sizes, and where things lie in shared memory; the schedule's shared_bytes are those of all together.
 template <class Problem, class Schedule>
 struct SqueezeShape
@@ -50,6 +46,7 @@ struct SqueezeShape
     using Weight = typename Problem::Down::Type;
     static constexpr int run = 8, threads = Schedule::threads, blocks = Schedule::blocks;
     static constexpr bool isStaged = Schedule::staged != 0, byPixels = Schedule::by_pixels != 0;
+    static constexpr bool isKept = Schedule::kept != 0;
     static constexpr bool scales = Problem::places > 1;
     static constexpr int weightRuns = ceilDivide(Problem::c, run), hiddenRuns = ceilDivide(Problem::hidden, run);
     static constexpr int gateRuns = ceilDivide(Problem::k + Problem::rowPadding, run);
@@ -62,72 +59,27 @@ struct SqueezeShape
     static constexpr bool sharesGates = byPixels && scales;
     static constexpr int stored = sharesGates ? channelRuns : gateSlice; // runs of channels that it writes
 
-    static constexpr int sumsAt = Problem::pixelsFastest ? 0 : lanes * pooled * run;
+    static constexpr int lanePitch = pooled * run + 4; // floats; of many lanes the same channel lies in several banks
+    static constexpr int sumsAt = Problem::pixelsFastest ? 0 : lanes * lanePitch;
     static constexpr int rowAt = sumsAt + pooled * run;
     static constexpr int partAt = rowAt + slice * run;
     static constexpr int hiddenAt = partAt + hiddenRuns * run;
     static constexpr int gatesAt = hiddenAt + hiddenRuns * run;
-    static constexpr int allGatesAt = gatesAt + gateSlice * run;
-    static constexpr int floats = allGatesAt + (sharesGates ? gateSlice * blocks * run : 0);
+    // What all blocks send: parts of the hidden sums; where they pool by pixels, sums of this block's slice, and gates.
+    static constexpr int allPartsAt = gatesAt + gateSlice * run;
+    static constexpr int allSumsAt = allPartsAt + (blocks > 1 ? blocks * hiddenRuns * run : 0);
+    static constexpr int allGatesAt = allSumsAt + (byPixels ? blocks * slice * run : 0);
+    static constexpr int barriersAt = allGatesAt + (sharesGates ? gateSlice * blocks * run : 0);
+    static constexpr int floats = barriersAt + (blocks > 1 ? 8 : 0);
     static constexpr int downStride = isStaged ? (slice + 1) * run : weightRuns * run;
     static constexpr int upStride = (hiddenRuns + isStaged) * run;
     static constexpr int upAt = Problem::hidden * downStride; // elements
     static constexpr int stagedElements = isStaged ? upAt + gateSlice * run * upStride : 0;
-    static_assert(Schedule::shared_bytes == floats * 4 + stagedElements * static_cast<int>(sizeof(Weight)),
+    static constexpr int keptAt = floats * 4 + stagedElements * static_cast<int>(sizeof(Weight)); // in bytes
+    static constexpr int keptElements = isKept ? pixels * pooled * run : 0;
+    static_assert(Schedule::shared_bytes == keptAt + keptElements * static_cast<int>(sizeof(typename Problem::X::Type)),
         "Python and C++ count the same shared memory");
 };
-
-// Starts copies of `Rows` rows of `Runs` runs; what lies beyond `rows` and `runs` becomes zero.
-template <int Threads, int Rows, int Runs, int Run, int Stride, class Weight>
-WPK_DEVICE void stageRows(Weight* target, const Weight* source, int sourceStride, int rows, int runs)
-{
-    constexpr int chunk = 16 / static_cast<int>(sizeof(Weight)), chunks = Runs * Run / chunk;
-    for (int i = static_cast<int>(threadIdx.x); i < Rows * chunks; i += Threads)
-    {
-        const int row = i / chunks, column = i % chunks * chunk;
-        const bool isThere = row < rows && column < runs * Run;
-        const Weight* const from = isThere ? source + row * sourceStride + column : source;
-        copyAsync<16>(sharedAddress(target + row * Stride + column), from, isThere ? 16 : 0);
-    }
-}
-
-// f(row, sum over columns of weights[row, column] * vector[column]) for each of `Rows` rows, `runs` runs of each.
-// As many lanes share a row as leave something to do for every thread.
-template <int Threads, int Rows, int Runs, class Weight, class Function>
-WPK_DEVICE void multiplyRows(const Weight* weights, int stride, const float* vector, int rows, int runs, Function f)
-{
-    constexpr int chunk = 16 / static_cast<int>(sizeof(Weight)), chunks = 8 / chunk;
-    constexpr int useful = minOf(kWarpSize, powerFrom(Runs));
-    constexpr int G = minOf(useful, maxOf(4, powerUpTo(maxOf(1, Threads / Rows)))), atOnce = Threads / G;
-    const int sub = static_cast<int>(threadIdx.x) % G, group = static_cast<int>(threadIdx.x) / G;
-    for (int first = 0; first < Rows; first += atOnce)
-    {
-        const int row = first + group;
-        float sum = 0.0f;
-        for (int r = sub; row < rows && r < runs; r += G)
-        {
-            WPK_UNROLL
-            for (int part = 0; part < chunks; ++part)
-            {
-                const int column = r * 8 + part * chunk;
-                const auto factors = load<Weight, chunk>(weights + row * stride + column);
-                WPK_UNROLL
-                for (int i = 0; i < chunk; i += 4)
-                {
-                    const auto others = load<float, 4>(vector + column + i);
-                    WPK_UNROLL
-                    for (int j = 0; j < 4; ++j)
-                        sum += toFloat(factors[i + j]) * others[j];
-                }
-            }
-        }
-        WPK_UNROLL
-        for (int distance = G / 2; distance > 0; distance /= 2)
-            sum += shuffleXor(sum, distance);
-        if (sub == 0 && row < rows)
-            f(row, sum);
-    }
-}
 
 // What a block does, one function for each part of the way.
 template <class Problem, class Schedule>
@@ -145,12 +97,30 @@ struct SqueezeBlock
     const void* const* inputs; // x, down, up, operands
     float* shared;
     int image, rank, thread;
-    OperandRows<typename Problem::Hidden, 1> ofHidden[hiddenTurns];
-    OperandRows<typename Problem::Gates, 1> ofGates[gateTurns];
+    OperandElements<typename Problem::Hidden> ofHidden[hiddenTurns];
+    OperandElements<typename Problem::Gates> ofGates[gateTurns];
 
     WPK_DEVICE Weight* staged() const
     {
         return reinterpret_cast<Weight*>(shared + Shape::floats);
+    }
+    // A run of channels of a pixel, both counted from the first that this block pools.
+    WPK_DEVICE typename X::Type* kept(int pixel, int column) const
+    {
+        auto* const images = reinterpret_cast<typename X::Type*>(reinterpret_cast<char*>(shared) + Shape::keptAt);
+        return images + (pixel * Shape::pooled + column) * run;
+    }
+    WPK_DEVICE void loadKept(int pixel, int column, typename X::Type (&row)[run]) const
+    {
+        constexpr int chunk = 16 / static_cast<int>(sizeof(typename X::Type));
+        WPK_UNROLL
+        for (int i = 0; i < run; i += chunk)
+        {
+            const auto part = load<typename X::Type, chunk>(kept(pixel, column) + i);
+            WPK_UNROLL
+            for (int j = 0; j < chunk; ++j)
+                row[i + j] = part[j];
+        }
     }
     WPK_DEVICE int runsOfDown() const // of this block's columns
     {
@@ -172,6 +142,64 @@ struct SqueezeBlock
         return rowsOfUp() > 0 ? up + rank * Shape::gateSlice * run * Shape::hiddenRuns * run : up;
     }
 
+    // Where blocks meet; each has a barrier.
+    enum Meeting
+    {
+        sumsMeet,
+        partsMeet,
+        gatesMeet,
+        meetings
+    };
+    static constexpr int hiddenChunks = ceilDivide(Problem::hidden, 4); // four floats are sent at once
+    WPK_DEVICE SharedAddress barrierOf(Meeting meeting) const
+    {
+        return sharedAddress(shared + Shape::barriersAt) + meeting * 8;
+    }
+
+    // What comes is known from the beginning. Behind it stands waitCluster, before anything is sent.
+    WPK_DEVICE void prepareMeetings() const
+    {
+        if (thread == 0)
+        {
+            constexpr int ofSlice = Shape::slice * run;
+            const int pooled = maxOf(0, minOf(ofSlice, Shape::pooled * run - rank * ofSlice));
+            const int floats[meetings] = {pooled, hiddenChunks * 4, Shape::gateSlice * run};
+            WPK_UNROLL
+            for (int meeting = 0; meeting < meetings; ++meeting)
+                initBarrier(barrierOf(Meeting(meeting)), 1);
+            fenceBarrierInit();
+            WPK_UNROLL
+            for (int meeting = 0; meeting < meetings; ++meeting)
+                arriveExpectBytes(barrierOf(Meeting(meeting)), blocks * floats[meeting] * 4); // @bytes_announced
+        }
+        arriveReadCluster(); // @meetings_told
+    }
+
+    // Sends `Chunks` chunks of four floats to every block, this one too, where they lie from `place` on: to block b
+    // those from b * `step` on, as far as `end`.
+    template <int Chunks>
+    WPK_DEVICE void sendToAll(Meeting meeting, const float* from, int step, int end, int place) const
+    {
+        for (int i = thread; i < blocks * Chunks; i += threads)
+        {
+            const int target = (i / Chunks + rank) % blocks, chunk = i % Chunks; // each begins with another one
+            const int at = target * step + chunk * 4;
+            if (at < end)
+                storeAsync(clusterAddress(sharedAddress(shared + place + chunk * 4), target), load<float, 4>(from + at),
+                    clusterAddress(barrierOf(meeting), target)); // @sent
+        }
+    }
+
+    // A value of every block's, added in their order; `pitch` floats lie between them.
+    WPK_DEVICE float sumOfBlocks(const float* values, int pitch) const
+    {
+        float sum = values[0];
+        WPK_UNROLL
+        for (int block = 1; block < blocks; ++block)
+            sum += values[block * pitch];
+        return sum;
+    }
+
     WPK_DEVICE void stageWeights() const
     {
         stageRows<threads, Problem::hidden, Shape::slice, run, Shape::downStride>(
@@ -187,14 +215,14 @@ struct SqueezeBlock
         for (int turn = 0; turn < hiddenTurns; ++turn)
         {
             if (thread + turn * threads < Problem::hidden)
-                ofHidden[turn].load(inputs + 3, 1, image, thread + turn * threads);
+                ofHidden[turn].load(inputs + 3, image, thread + turn * threads);
         }
         WPK_UNROLL
         for (int turn = 0; turn < gateTurns; ++turn)
         {
             const int gate = thread + turn * threads;
             if (gate < rowsOfUp())
-                ofGates[turn].load(inputs + 3 + hiddenCount, 1, image, rank * Shape::gateSlice * run + gate);
+                ofGates[turn].load(inputs + 3 + hiddenCount, image, rank * Shape::gateSlice * run + gate);
         }
     }
 
@@ -209,6 +237,29 @@ struct SqueezeBlock
     WPK_DEVICE int firstChannel() const // of those that it pools
     {
         return Shape::byPixels ? 0 : rank * Shape::slice * run;
+    }
+
+    // Asks for all that this block pools. A thread asks for what it alone reads again.
+    WPK_DEVICE void keepImages() const
+    {
+        using T = typename X::Type;
+        constexpr int chunk = 16 / static_cast<int>(sizeof(T));
+        static_assert(!Shape::isKept || X::template accessWidth<run>() == chunk, "copies of 16 bytes");
+        const int lane = thread / Shape::columns;
+        for (int column = thread % Shape::columns; lane < Shape::lanes && column < Shape::pooled;
+            column += Shape::columns)
+        {
+            const int channel = firstChannel() + column * run;
+            for (int p = firstPixel() + lane; channel < Problem::c && p < endPixel(); p += Shape::lanes)
+            {
+                const T* const from = static_cast<const T*>(inputs[0]) + X::offset(image, p, channel);
+                T* const to = kept(p - firstPixel(), column);
+                WPK_UNROLL
+                for (int i = 0; i < run; i += chunk)
+                    copyAsync<16>(sharedAddress(to + i), from + i);
+            }
+        }
+        commitCopies();
     }
 
     // The sums of this block's channels over its pixels, to shared memory.
@@ -247,6 +298,8 @@ struct SqueezeBlock
         constexpr int columns = Shape::columns, lanes = Shape::lanes, pooled = Shape::pooled;
         constexpr int atOnce = minOf(8, ceilDivide(Shape::pixels, lanes));
         const int lane = thread / columns;
+        if constexpr (Shape::isKept)
+            waitCopies<0>(); // @images_there
         for (int column = thread % columns; lane < lanes && column < pooled; column += columns)
         {
             const int channel = firstChannel() + column * run, valid = minOf(run, Problem::c - channel);
@@ -258,7 +311,10 @@ struct SqueezeBlock
                 for (int j = 0; j < atOnce; ++j) // all under way at once; behind the end the last one again
                 {
                     const int pixel = minOf(p + j * lanes, endPixel() - 1);
-                    loadRow<X, run>(inputs[0], X::offset(image, pixel, channel), valid, rows[j]);
+                    if constexpr (Shape::isKept)
+                        loadKept(pixel - firstPixel(), column, rows[j]);
+                    else
+                        loadRow<X, run>(inputs[0], X::offset(image, pixel, channel), valid, rows[j]);
                 }
                 WPK_UNROLL
                 for (int j = 0; j < atOnce; ++j)
@@ -268,7 +324,7 @@ struct SqueezeBlock
                         sums[i] += p + j * lanes < endPixel() ? toFloat(rows[j][i]) : 0.0f; // @pooled
                 }
             }
-            float* const target = shared + (lane * pooled + column) * run;
+            float* const target = shared + lane * Shape::lanePitch + column * run;
             store<float, 4>(target, {sums[0], sums[1], sums[2], sums[3]});
             store<float, 4>(target + 4, {sums[4], sums[5], sums[6], sums[7]});
         }
@@ -280,7 +336,7 @@ struct SqueezeBlock
             const int own = first + thread / G;
             float sum = 0.0f;
             for (int from = thread % G; own < channels && from < lanes; from += G)
-                sum += shared[from * channels + own];
+                sum += shared[from * Shape::lanePitch + own];
             WPK_UNROLL
             for (int distance = G / 2; distance > 0; distance /= 2)
                 sum += shuffleXor(sum, distance);
@@ -289,35 +345,26 @@ struct SqueezeBlock
         }
     }
 
-    // What all blocks have at a place of shared memory, added in their order.
-    WPK_DEVICE float sumOfBlocks(const float* place) const
-    {
-        float values[blocks];
-        WPK_UNROLL
-        for (int block = 0; block < blocks; ++block)
-            values[block] = loadCluster<float, 1>(clusterAddress(sharedAddress(place), block))[0];
-        float sum = values[0];
-        WPK_UNROLL
-        for (int block = 1; block < blocks; ++block)
-            sum += values[block];
-        return sum;
-    }
-
     // The means of this block's slice.
     WPK_DEVICE void finishMeans() const
     {
+        constexpr int ofSlice = Shape::slice * run;
+        __syncthreads(); // @pooled_by_all
+        const float* sums = shared + Shape::sumsAt;
         if constexpr (Shape::byPixels)
-            syncCluster(); // @pixels_pooled
-        else
-            __syncthreads(); // @pooled_by_all
-        for (int own = thread; own < Shape::slice * run; own += threads)
         {
-            const int channel = rank * Shape::slice * run + own;
+            const int place = Shape::allSumsAt + rank * ofSlice; // @sums_placed
+            sendToAll<ofSlice / 4>(sumsMeet, sums, ofSlice, Shape::pooled * run, place);
+            waitBarrierOfCluster(barrierOf(sumsMeet), 0); // @sums_there
+            sums = shared + Shape::allSumsAt;
+        }
+        for (int own = thread; own < ofSlice; own += threads)
+        {
+            const int channel = rank * ofSlice + own;
             float mean = 0.0f;
             if (channel < Problem::c)
             {
-                const float* const place = shared + Shape::sumsAt + (Shape::byPixels ? channel : own);
-                const float sum = Shape::byPixels ? sumOfBlocks(place) : *place;
+                const float sum = Shape::byPixels ? sumOfBlocks(sums + own, ofSlice) : sums[own];
                 const float none[1] = {};
                 mean = Problem::MeansOf::evaluate(sum / Problem::pixels, none);
             }
@@ -335,10 +382,14 @@ struct SqueezeBlock
         float* const part = shared + Shape::partAt;
         multiplyRows<threads, Problem::hidden, Shape::slice>(down, Shape::downStride, shared + Shape::rowAt,
             Problem::hidden, runsOfDown(), [=](int row, float sum) { part[row] = sum; });
+        __syncthreads(); // @part_there
+        constexpr int pitch = Shape::hiddenRuns * run;
         if constexpr (blocks > 1)
-            syncCluster(); // @parts_there
-        else
-            __syncthreads(); // @part_there
+        {
+            const int place = Shape::allPartsAt + rank * pitch; // @parts_placed
+            sendToAll<hiddenChunks>(partsMeet, part, 0, Problem::hidden, place);
+            waitBarrierOfCluster(barrierOf(partsMeet), 0); // @parts_there
+        }
         WPK_UNROLL
         for (int turn = 0; turn < hiddenTurns; ++turn)
         {
@@ -346,15 +397,13 @@ struct SqueezeBlock
             float value = 0.0f;
             if (row < Problem::hidden)
             {
-                const float sum = blocks > 1 ? sumOfBlocks(part + row) : part[row];
-                value = Problem::HiddenOf::evaluate(sum, ofHidden[turn].values[0]);
+                const float sum = blocks > 1 ? sumOfBlocks(shared + Shape::allPartsAt + row, pitch) : part[row];
+                value = evaluateWith<typename Problem::HiddenOf>(sum, ofHidden[turn]);
             }
             if (row < Shape::hiddenRuns * run)
                 shared[Shape::hiddenAt + row] = value;
         }
-        if constexpr (blocks > 1)
-            arriveCluster(); // nobody ends, or writes its part again, while others read
-        __syncthreads();     // @hidden_there
+        __syncthreads(); // @hidden_there
     }
 
     // The gates of this block's slice; zeros behind the last channel.
@@ -372,24 +421,16 @@ struct SqueezeBlock
             if (gate < Shape::gateSlice * run)
             {
                 const bool isThere = gate < rowsOfUp();
-                gates[gate] = isThere ? Problem::GatesOf::evaluate(gates[gate], ofGates[turn].values[0]) : 0.0f;
+                gates[gate] = isThere ? evaluateWith<typename Problem::GatesOf>(gates[gate], ofGates[turn]) : 0.0f;
             }
-        }
-        if constexpr (blocks > 1)
-            waitCluster();
-        if constexpr (Shape::sharesGates)
-        {
-            syncCluster(); // @gates_of_all
-            constexpr int own = Shape::gateSlice * run;
-            for (int gate = thread; gate < own * blocks; gate += threads)
-            {
-                const SharedAddress place = sharedAddress(gates + gate % own);
-                shared[Shape::allGatesAt + gate] =
-                    loadCluster<float, 1>(clusterAddress(place, gate / own))[0]; // @own_gates
-            }
-            arriveCluster();
         }
         __syncthreads(); // @gates_there
+        if constexpr (Shape::sharesGates)
+        {
+            constexpr int own = Shape::gateSlice * run;
+            sendToAll<own / 4>(gatesMeet, gates, 0, own, Shape::allGatesAt + rank * own); // @gates_placed
+            waitBarrierOfCluster(barrierOf(gatesMeet), 0);                                // @gates_of_all
+        }
     }
 
     // Writes what the gates make of this block's part of the images, or the gates themselves.
@@ -402,13 +443,23 @@ struct SqueezeBlock
             scaleAlongPlaces(y, gates, begin, first, end);
         else
             scaleAlongChannels(y, gates, begin, first, end);
-        if constexpr (Shape::sharesGates)
-            waitCluster();
     }
 
 private:
     static constexpr int scaledAt = 3 + hiddenCount + gateCount;
     using Operands = OperandRows<typename Problem::Scaled, run>;
+    // Whether what is scaled may be what is kept; the launch's pointers say whether it is.
+    static constexpr bool scalesKept = Shape::isKept && Shape::scales && Problem::places == Problem::pixels
+                                       && Problem::k == Problem::c && isSame<typename Problem::Scaled, Tensors<X>>;
+
+    WPK_DEVICE void takeKept(Operands& operands, int place, int column) const
+    {
+        typename X::Type row[run];
+        loadKept(place, column, row);
+        WPK_UNROLL
+        for (int i = 0; i < run; ++i)
+            operands.values[i][0] = toFloat(row[i]);
+    }
 
     WPK_DEVICE void scaleAlongPlaces(void* y, const float* gates, int begin, int first, int end) const
     {
@@ -436,6 +487,7 @@ private:
         constexpr int perRow = run * maxOf(1, Operands::count);
         constexpr int atOnce = maxOf(1, minOf(minOf(4, ceilDivide(places, lanes)), 64 / perRow));
         const int lane = thread / columns;
+        const bool isKept = scalesKept && inputs[scaledAt] == inputs[0]; // @what_is_scaled
         for (int column = thread % columns; lane < lanes && column < Shape::stored; column += columns)
         {
             const int channel = begin + column * run;
@@ -448,8 +500,11 @@ private:
                 WPK_UNROLL
                 for (int j = 0; j < atOnce; ++j)
                 {
-                    if (valid > 0)
-                        operands[j].load(inputs + scaledAt, valid, image, minOf(p + j * lanes, end - 1), channel);
+                    const int place = minOf(p + j * lanes, end - 1);
+                    if (valid > 0 && isKept)
+                        takeKept(operands[j], place - first, column); // @kept_pixel
+                    else if (valid > 0)
+                        operands[j].load(inputs + scaledAt, valid, image, place, channel);
                 }
                 WPK_UNROLL
                 for (int j = 0; j < atOnce; ++j)
@@ -485,10 +540,16 @@ WPK_DEVICE void squeeze(
     block.rank = Schedule::blocks > 1 ? clusterRank() : 0;
     block.image = static_cast<int>(blockIdx.x) / Schedule::blocks;
     releaseIfEarly<Schedule>();
+    if constexpr (Schedule::blocks > 1)
+        block.prepareMeetings();
     if constexpr (Block::Shape::isStaged)
         block.stageWeights();
+    if constexpr (Schedule::blocks > 1)
+        waitCluster(); // @meetings_prepared
     waitIfEarly<Schedule>();
     block.loadOperands();
+    if constexpr (Block::Shape::isKept)
+        block.keepImages();
     block.pool();
     block.finishMeans();
     block.multiplyDown();

@@ -27,13 +27,15 @@ struct Schedule {
   static constexpr int threads = 64;
   static constexpr int staged = 1;
   static constexpr int by_pixels = 1;
+  static constexpr int kept = 0;
   static constexpr int early = 1;
-  static constexpr int shared_bytes = 3792;
+  static constexpr int shared_bytes = 4528;
 
   static_assert(blocks == 1 || blocks == 2 || blocks == 4 || blocks == 8 || blocks == 16, "an image has 1, 2, 4, 8 or 16 blocks");
   static_assert(threads % 32 == 0 && threads <= 1024, "a block has whole warps, 32 at most");
   static_assert(staged == 0 || staged == 1, "staged is 0 or 1");
   static_assert(by_pixels == 0 || (by_pixels == 1 && blocks > 1 && 21 > 1), "several blocks share several pixels");
+  static_assert(kept == 0 || kept == 1, "kept is 0, or 1 where a pixel's channels are whole pieces of 16 bytes");
   static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace

@@ -330,7 +330,7 @@ def _squeezes() -> list[Case]:
         Case("squeeze", problem, schedule | more, shapes, output.sizes)
         for more in (
             {"blocks": 2, "by_pixels": 0},
-            {"blocks": 4, "by_pixels": 1},
+            {"blocks": 4, "by_pixels": 1, "kept": 1},
             {"blocks": 1, "by_pixels": 0},
         )
     ]

@@ -7,7 +7,8 @@ import numpy as np
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Round, Scalar, apply, substitute
 from wpk.extent import Extent
-from wpk.libraries.reference import random_case, worst_error
+from wpk.libraries.reference import RandomCase, random_case, worst_error
+from wpk.libraries.squeeze_reference import excite
 from wpk.problems import Epilogue, Squeeze, Tensor, whole_runs
 from wpk.schedules.squeeze import SqueezeSchedule, SqueezeTemplate
 
@@ -89,10 +90,25 @@ def _biased(expression: Expression, dtype: DType) -> Epilogue:
 
 
 def error_of(
-    execution: Any, problem: Squeeze, schedule: SqueezeSchedule, template: Any = None
+    execution: Any,
+    problem: Squeeze,
+    schedule: SqueezeSchedule,
+    template: Any = None,
+    *,
+    scales_itself: bool = False,
 ) -> float:
-    """The largest error, in units of what rounding explains."""
+    """The largest error, in units of what rounding explains.
+
+    Args:
+        execution: Of the emulator.
+        problem: What to compute.
+        schedule: How.
+        template: Where a fault is planted.
+        scales_itself: Whether what is scaled is what is pooled, as in networks, in the same memory.
+    """
     case = random_case(problem, 0)
+    if scales_itself:
+        case = _of_itself(problem, case)
     template = SqueezeTemplate() if template is None else template
     reads, output = problem.accesses()
     memory = [
@@ -100,6 +116,18 @@ def error_of(
         for access, values in zip(reads, case.operands, strict=True)
         if access is not None
     ]
+    if scales_itself:
+        memory[-1] = memory[0]
     dims = {problem.n.free: problem.n.value} if problem.n.free else {}
     y = execution.run(template, problem, schedule, memory, output.sizes, dims)
     return worst_error(y, case)
+
+
+def _of_itself(problem: Squeeze, case: RandomCase) -> RandomCase:
+    x, down, up, *others = case.operands
+    groups = others[: len(problem.hidden.operands)], others[len(problem.hidden.operands) : -1], [x]
+    wide = [[each.astype(np.float64) for each in group] for group in groups]
+    rows = down[:, : problem.c], up[:, : problem.hidden_size]
+    factors = (each.astype(np.float64) for each in (x, *rows))
+    output, allowed = excite(problem, *factors, wide)
+    return RandomCase((*case.operands[:-1], x), output, allowed)

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <wpk/kernels/cluster_sum.cuh>
-#include <wpk/kernels/operand_prefetch.cuh>
+#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/wgmma/multiply_fp32.cuh>
 #include <wpk/kernels/wgmma/producer.cuh>
@@ -42,29 +42,40 @@ WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], u
     }
 }
 
-// acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it. The
-// consumers use `prefetch` to ask for the epilogue's operands.
-template <class T, class Shape, class Range, class Loader, class Prefetch, class Limits>
+// Where the parts of other blocks come in.
+template <class Shape>
+WPK_DEVICE ClusterParts<Shape> clusterParts(unsigned char* shared)
+{
+    return {shared + WgmmaPipeline<Shape>::bytes()};
+}
+
+// acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it.
+template <class T, class Shape, class Range, class Loader, class Limits>
 WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
-    const Range& range, const Loader& loader, const Prefetch& prefetch, const Limits& limits)
+    const Range& range, const Loader& loader, const Limits& limits)
 {
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     const bool isProducer = threadIdx.x == Shape::consumers, isConsumer = warpIndex() < Shape::warpsM;
     if (isProducer)
+    {
+        if constexpr (Shape::splitCluster > 1)
+            clusterParts<Shape>(shared).init(); // @parts_prepared
         pipeline.init();
-    if (isConsumer)
-        prefetch.constants(); // @operands_asked_for
+    }
+    if constexpr (Shape::splitCluster > 1)
+        arriveReadCluster();
     if constexpr (Shape::multicast > 1)
         syncCluster(); // @cluster_ready: no block multicasts tiles before the other one's barriers are there
     if (isProducer)
         producePrologue<Shape>(pipeline, loader, range.first, range.count);
     __syncwarp();    // the producer's lanes took different ways
     __syncthreads(); // @barriers_ready, for everyone
+    if constexpr (Shape::splitCluster > 1)
+        waitCluster(); // @parts_ready: those of all blocks; here it has long been passed
     if (Shape::early)
         waitForPrevious(); // as the producer has: from here on memory is touched that kernels in front touch
     if (isConsumer)
     {
-        prefetch.behindFirstTiles(); // @operands_touched
         PipelineState<Shape::stages> state;
         multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits);
         if (Shape::multicast > 1)
@@ -85,16 +96,15 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits)
 {
     typename Shape::Sum acc[Shape::accumulators] = {};
-    const OperandPrefetch<Problem, Rows, StoredRows<Shape>::count, Shape::blockN, Shape::consumers,
-        (Range::parts > 1 && Shape::splitCluster == 1)>
-        prefetch(window.from(StoredRows<Shape>::first(range.part), 0), static_cast<int>(threadIdx.x));
-    multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, prefetch, limits);
+    if (warpIndex() < Shape::warpsM)
+        prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(window);
+    multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits);
     if constexpr (Shape::splitCluster > 1)
     {
-        storeSumOfCluster<Problem, Shape>(acc, shared, range.part, window);
+        storeSumOfCluster<Problem>(acc, shared, clusterParts<Shape>(shared), range.part, window);
     }
     // @parts_summed
-    else if (range.template sum<Shape::consumers, true>(acc, shared, partials, prefetch) && warpIndex() < Shape::warpsM)
+    else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
     {
         typename Shape::Sum tiles[Shape::tilesM][Shape::tilesN][4];
         memcpy(tiles, acc, sizeof tiles);
@@ -122,20 +132,14 @@ WPK_DEVICE void computePersistent(
         syncCluster(); // @persistent_cluster_ready
     __syncwarp();      // the producer's lanes took different ways
     __syncthreads();   // @persistent_barriers_ready, for everyone
-    // Of the first tile. With ping-pong no register is left for it, and one group's epilogue hides behind the other's
-    // products.
-    const auto prefetch = prefetchOf<Problem, Shape, Shape::consumers>(tiles.window(output));
-    constexpr bool kPrefetches = !Shape::pingpong;
     if (isProducer)
         producePersistent<Shape, Loader>(pipeline, tiles, maps, output);
-    else if (kPrefetches && warpIndex() < Shape::warpsM)
-        prefetch.constants();
+    else if (warpIndex() < Shape::warpsM)
+        prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(tiles.window(output));
     if (Shape::early)
         waitForPrevious(); // @epilogue_awaits: it touches memory that kernels in front touch
     if (warpIndex() >= Shape::warpsM)
         return;
-    if constexpr (kPrefetches)
-        prefetch.behindFirstTiles();
     const int group = Shape::pingpong ? warpIndex() / Shape::kGroupWarps : 0;
     const SplitRange<1, Loader::kSteps> whole;
     PipelineState<Shape::stages> state;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <wpk/kernels/cluster.cuh>
+#include <wpk/kernels/cluster_parts.cuh>
 #include <wpk/kernels/mbarrier.cuh>
 #include <wpk/kernels/wgmma/shape.cuh>
 
@@ -152,10 +153,11 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, Shape:
         return turnsAt() + (Shape::pingpong ? 16 : 0);
     }
     // Shared memory of the block: a persistent kernel's epilogue is staged beside the pipeline, which goes on
-    // meanwhile.
+    // meanwhile; and what other blocks of a cluster send comes in there.
     static WPK_DEVICE constexpr int blockBytes()
     {
-        return bytes() + (Shape::persistent ? Shape::warpsM * Shape::Staged::stagingBytes : 0);
+        return bytes() + (Shape::persistent ? Shape::warpsM * Shape::Staged::stagingBytes : 0)
+               + ClusterParts<Shape>::kBytes;
     }
 
 private:

@@ -31,7 +31,7 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
 
     name: ClassVar[str] = "conv_wgmma"
     header: ClassVar[str] = "wgmma/conv"
-    version: ClassVar[int] = 15
+    version: ClassVar[int] = 16
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = WgmmaSchedule

@@ -46,7 +46,8 @@ def _groups(columns: Columns) -> Floats:
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     """Count the bytes of the stages, or of the epilogue's staging (16 rows a warp) where larger, and of barriers.
 
-    Persistent blocks have both, and stage fewer columns at once. In fp32 two boxes of B are beside the
+    Persistent blocks have both, and stage fewer columns at once. Beside them the blocks of a cluster take what
+    the others send. In fp32 two boxes of B are beside the
     stages, for what is cut off its numbers. The header compares them (WgmmaPipeline::blockBytes).
     """
     size = float(precision.storage.bytes)
@@ -58,7 +59,15 @@ def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
     both = tiles + _groups(columns) * GROUP_ROWS * (staged + 8) * 4.0
     needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(tiles, staging))
-    return needed + barriers + BARRIER_BYTES * columns["pingpong"]
+    return needed + barriers + BARRIER_BYTES * columns["pingpong"] + _sent_bytes(columns)
+
+
+def _sent_bytes(columns: Columns) -> Floats:
+    """Count the bytes in which a block of a cluster takes the others' partial sums, and their barrier."""
+    share = -(-columns["block_m"] // columns["split"])
+    part = share * (columns["block_n"] + 8) * 4.0
+    sent: Floats = columns["cluster"] * (BARRIER_BYTES + (columns["split"] - 1) * part)
+    return sent
 
 
 def registers(columns: Columns, precision: Precision) -> Floats:

@@ -31,7 +31,7 @@ class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
 
     name: ClassVar[str] = "gemm_wgmma"
     header: ClassVar[str] = "wgmma/gemm"
-    version: ClassVar[int] = 13
+    version: ClassVar[int] = 14
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Matmul
     schedule_type = WgmmaSchedule
