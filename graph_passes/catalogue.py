@@ -97,6 +97,7 @@ from wpk.graph_passes.movement.turned_splits import TurnedSplits
 from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.movement.windows_in_attention import WindowsInAttention
 from wpk.graph_passes.precision.set_precision import SetPrecision
+from wpk.graph_passes.products.channel_orders import ChannelOrders
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
@@ -147,6 +148,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
             ClampBeforeProduct(precision),
             LongRows(),
         ],
+        [ChannelOrders(precision.storage)],
         [PartProducts()],
         [TurnedProducts(), WindowsInAttention()],
         [SetPrecision(precision)],

@@ -1,12 +1,14 @@
-"""Options of the tests, and golden files: generated text compared with what was reviewed."""
+"""Options of the tests, processes that they share, and golden files: generated text compared with what was reviewed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.plans.quick_search import one_finalist
+from support.devices.kept_workers import keep_workers
+from support.plans.quick_search import one_cubin, one_finalist
+from support.plans.warm import fixture_warm, fixture_warm_without_cubins
 
-__all__ = ["one_finalist"]
+__all__ = ["fixture_warm", "fixture_warm_without_cubins", "one_cubin", "one_finalist"]
 
 _GOLDEN = Path(__file__).parent / "golden"
 
@@ -27,6 +29,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """``--deal i/n`` leaves every ``n``-th of the chosen tests."""
     place, of = map(int, config.getoption("--deal").split("/"))
     items[:] = items[place::of]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fixture_kept_workers() -> Iterator[None]:
+    """Processes that compile are started once for all tests; tests of processes have `own_workers`."""
+    with pytest.MonkeyPatch.context() as patch:
+        kept = keep_workers(patch)
+        yield
+    kept.end()
 
 
 @pytest.fixture

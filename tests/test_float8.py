@@ -18,6 +18,8 @@ from wpk.plan import Outcome, PlanBundle
 from wpk.plan.plan_file import read_plan
 from wpk.report.plans.precision import precision_of
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 TYPES = {"float8e4m3fn": ml_dtypes.float8_e4m3fn, "float8e5m2": ml_dtypes.float8_e5m2}
 CODES = {"float8e4m3fn": 17, "float8e5m2": 19}
 E4M3, E5M2 = CODES.values()

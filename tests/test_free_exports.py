@@ -13,7 +13,7 @@ from wpk.engine import random_inputs
 from wpk.errors import EngineError, GraphError
 from wpk.plan.plan import Outcome
 
-pytestmark = pytest.mark.usefixtures("one_finalist")
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
 
 LAUNCHES = {"bert": 19, "distilbert": 18, "vit": 18}
 """Of two layers, with what makes the mask."""

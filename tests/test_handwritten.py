@@ -15,7 +15,7 @@ from wpk.dtypes import Precision
 from wpk.engine import random_inputs
 from wpk.plan.plan import Outcome
 
-pytestmark = pytest.mark.usefixtures("one_finalist")
+pytestmark = pytest.mark.usefixtures("warm")
 
 SAMPLE = {
     "grouped_dilated": "fp32",

@@ -17,6 +17,8 @@ from wpk.pipeline import optimize
 from wpk.plan import Outcome, PlanBundle
 from wpk.problems import Family
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 def planned(tmp_path: Path, text: str, precision: str) -> PlanBundle:
     onnx.save(quantised_model(text), tmp_path / "model.onnx")

@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import VIEWS, Numbers, is_floating, numbers_of
 from wpk.graph_passes.core.query import dims, is_op, producer, rank, same_dims, why_any_shared
+from wpk.graph_passes.fusion.attention_rows import why_apart
 from wpk.graph_passes.fusion.attention_windows import take_windows
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
 
@@ -117,7 +118,8 @@ def _why_not(clusters: Clusters, found: _Attention) -> str | None:
         return f"attention over {dimensions} dimensions has no batch"
     if any(isinstance(tensor, gs.Constant) for tensor in (*first.inputs, *last.inputs)):
         return "queries, keys or values are constant"
-    return _why_not_plain(found, first, last) or _why_not_behind(values) or _why_sizes(first, last)
+    reason = _why_not_plain(found, first, last) or _why_not_behind(values)
+    return reason or _why_sizes(first, last) or why_apart(first, last)
 
 
 def _why_not_plain(found: _Attention, first: gs.Node, last: gs.Node) -> str | None:

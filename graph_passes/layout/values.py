@@ -17,7 +17,7 @@ from wpk.graph_passes.core.kinds import VIEWS
 from wpk.graph_passes.core.query import is_graph_output, is_op, rank
 from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, why_not_follow
 from wpk.graph_passes.layout.body_orders import asks_for_last
-from wpk.graph_passes.movement.views import trace, views_before
+from wpk.graph_passes.movement.views import Views, trace, views_before
 
 CHOICE = "an operator stores what it makes channels last"
 
@@ -115,11 +115,16 @@ def _computed(function: gs.Function) -> list[gs.Node]:
 
 
 def _keeps_pixels(node: gs.Node) -> bool:
-    """Whether the views up to ``node`` keep the batch, and move channels within a pixel or to new pixels beside it."""
+    """Whether the views up to ``node`` keep the batch, and move channels within a pixel or to new pixels beside it.
+
+    Or keep both, and write a sequence of pixels as an image, or an image as one.
+    """
     chain = views_before(node.outputs[0])
     views = trace(chain[0].inputs[0], chain)
-    if views is None or len(views.source) not in RANKS or len(views.source) != len(views.target):
+    if views is None or len(views.source) not in RANKS:
         return False
+    if len(views.source) != len(views.target):
+        return _moves_pixels_alone(views)
     for axis, group in enumerate(views.groups):
         own, others = group[:1], group[1:]
         if axis != 1 and any(factor.axis != axis or factor.step != 1 for factor in own):
@@ -127,6 +132,13 @@ def _keeps_pixels(node: gs.Node) -> bool:
         if any(factor.axis != 1 for factor in (group if axis == 1 else others)):
             return False
     return views.source[0] == views.target[0]
+
+
+def _moves_pixels_alone(views: Views) -> bool:
+    """Whether the batch and the channels stay what they are, so that all else is where pixels are."""
+    return views.source[:2] == views.target[:2] and all(
+        {factor.axis for factor in group} <= {axis} for axis, group in enumerate(views.groups[:2])
+    )
 
 
 def _index(reader: gs.Node, tensor: gs.Tensor) -> int:

@@ -31,7 +31,6 @@ from subjects.decoder import (
 )
 from subjects.decoder_layers import in_numpy
 from subjects.decoder_weights import data_of, draw_inputs, open_weights, write
-from support.plans.quick_search import compile_one
 
 from wpk import load, optimize
 from wpk.checks.model_check import output_error
@@ -156,8 +155,8 @@ def test_kernels_carry_it(decoder: Decoder, tmp_path: Path) -> None:
     assert past_name(1, "value") in program.inputs
 
 
-def test_an_engine_is_right_layer_by_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compile_one(monkeypatch)
+@pytest.mark.usefixtures("one_cubin")
+def test_an_engine_is_right_layer_by_layer(tmp_path: Path) -> None:
     decoder, path, plan = replace(GROUPED, layers=1), tmp_path / "m.onnx", tmp_path / "m.plan"
     write(decoder, path)
     how: dict[str, Any] = {"target": "h100", "precision": "fp16", "fallback": "off"}

@@ -126,6 +126,7 @@ def test_masks_end_each_sentence_at_a_place_of_its_own() -> None:
     assert len(set(mask.sum(-1))) > 6
 
 
+@pytest.mark.usefixtures("one_cubin")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_an_engine_is_right(name: str, tmp_path: Path) -> None:
     record = judging.judge(name, store.ARCHIVE, tmp_path, seed=3, finalists=1)

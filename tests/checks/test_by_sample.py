@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx.helper import make_node
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from wpk.checks import body as body_module
 from wpk.checks.body import NodeBody
@@ -309,11 +309,11 @@ def test_parts_have_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.extend(each["num_threads"] for each in threadpool_info() if _is_blas(each))
         return [np.zeros(part.stop - part.start)]
 
-    before = [each["num_threads"] for each in threadpool_info() if _is_blas(each)]
-    in_parts(2, evaluate)
-    assert seen
-    assert set(seen) == {1}
-    assert [each["num_threads"] for each in threadpool_info() if _is_blas(each)] == before
+    with threadpool_limits(2, "blas"):
+        in_parts(2, evaluate)
+        assert seen
+        assert set(seen) == {1}
+        assert {each["num_threads"] for each in threadpool_info() if _is_blas(each)} == {2}
 
 
 def _is_blas(library: dict[str, object]) -> bool:

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ IN_AN_IMPORT = """
 with interrupts_end_the_process():
     try:
         import interrupted
-        time.sleep(20)
+        time.sleep(600)
     except KeyboardInterrupt:
         print(interrupted.is_over)
 """
@@ -37,7 +36,7 @@ class Interrupted:
 with interrupts_end_the_process():
     try:
         Interrupted()
-        time.sleep(20)
+        time.sleep(600)
     except KeyboardInterrupt:
         print(True)
 """
@@ -54,7 +53,7 @@ with interrupts_end_the_process():
     pool = Pool(1)
     try:
         pool.submit(time.sleep, 0)
-        time.sleep(20)
+        time.sleep(600)
     except KeyboardInterrupt:
         print(len(pool._threads) == 1)
 """
@@ -70,7 +69,7 @@ with interrupts_end_the_process():
 
 A_THREAD_THAT_STAYS = """
 interrupts.GRACE_SECONDS = 0.5
-threading.Thread(target=time.sleep, args=(60,)).start()
+threading.Thread(target=time.sleep, args=(600,)).start()
 with interrupts_end_the_process():
     try:
         signal.raise_signal(signal.SIGINT)
@@ -102,12 +101,10 @@ with interrupts_end_the_process():
 def test_an_interrupt(tmp_path: Path, program: str, code: int) -> None:
     raising = "import signal\nsignal.raise_signal(signal.SIGINT)\nis_over = True\n"
     (tmp_path / "interrupted.py").write_text(raising)
-    began = time.monotonic()
     process = start_python("-P", "-c", HEAD + program, PYTHONPATH=str(tmp_path))
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=200)  # without an interrupt it would sleep for longer
     assert (out, process.returncode) == ("True\n", code), err
     assert err == ""
-    assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize("kind", [BrokenPipeError, EngineError, ValueError])

@@ -18,6 +18,8 @@ from wpk.plan.order import Order
 from wpk.plan.plan import Plan, PlanBundle, Step
 from wpk.plan.plan_file import read_plan
 
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
+
 DRAWS = 12
 
 

@@ -17,7 +17,7 @@ from wpk.engine.memory_use import MemoryUse
 from wpk.plan import PlanBundle
 from wpk.trial import Regime
 
-pytestmark = pytest.mark.usefixtures("one_finalist")
+pytestmark = pytest.mark.usefixtures("one_cubin")
 
 BRANCHES = """g (float[2, 3] x, bool c) => (float[2, 3] y)
     { y = If (c) <then_branch = t () => (float[2, 3] p) { p = Exp (x) },

@@ -10,6 +10,8 @@ import pytest
 import wpk
 from wpk.errors import EngineError
 
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
+
 H = '<ir_version: 10, opset_import: ["" : 20]>'
 
 MODELS = {

@@ -19,7 +19,7 @@ from wpk.plan.plan_file import read_plan
 from wpk.problems import Fallback
 from wpk.problems.signs import TIMES
 
-pytestmark = pytest.mark.usefixtures("one_finalist")
+pytestmark = pytest.mark.usefixtures("one_cubin")
 
 
 def written(name: str, folder: Path, **options: Any) -> tuple[Path, Path]:

@@ -18,7 +18,7 @@ from wpk.errors import EngineError, UnsupportedError
 from wpk.plan import Outcome, Plan
 from wpk.plan.plan_file import read_plan
 
-pytestmark = pytest.mark.usefixtures("one_finalist")
+pytestmark = pytest.mark.usefixtures("one_cubin")
 
 MODELS = {
     # A batch and a sequence go in, and a shape that nobody knows comes out.

@@ -63,6 +63,7 @@ PROBLEMS: dict[str, Convolution | Matmul] = {
     "fp32, limits, 1x1": limited(convolution(192, 128, 14, 1, 1, 3, STRICT), upper=True),
     "a product": matmul(100, 72, 200, HALF),
     "a layer of DistilBERT": matmul(128, 768, 3072, BRAIN),
+    "four tiles of rows": matmul(197, 264, 1544, HALF),
     "b across": matmul(130, 136, 264, HALF, constant=False),
     "tf32, 64 of 56x56": convolution(64, 64, 56, 3, 1, 1, SINGLE),
     "tf32, 512 of 7x7": convolution(512, 512, 7, 3, 1, 3, SINGLE),
@@ -100,6 +101,12 @@ SCHEDULES = [
     WgmmaSchedule(64, 48, 64, 2, split=3, cluster=1, early=1),
     WgmmaSchedule(64, 96, 64, 2, early=1, share=2),
     WgmmaSchedule(64, 192, 64, 2, early=1, persistent=2),
+    WgmmaSchedule(64, 64, 64, 3, early=1, share=2, shared_by=4),
+    WgmmaSchedule(64, 32, 128, 2, early=1, share=1, shared_by=4),
+    WgmmaSchedule(64, 128, 64, 4, split=2, cluster=1, early=1, share=2, shared_by=4),
+    WgmmaSchedule(128, 64, 128, 2, split=2, cluster=1, share=1, shared_by=4),
+    WgmmaSchedule(64, 64, 128, 2, split=4, cluster=1, early=1, share=2),
+    WgmmaSchedule(64, 64, 64, 4, split=3, early=1, share=2, shared_by=4),
     WgmmaSchedule(64, 64, 64, 4, early=1, persistent=2),
     WgmmaSchedule(128, 32, 128, 2, persistent=3),
     WgmmaSchedule(128, 128, 64, 3, early=1, persistent=1),
@@ -170,6 +177,9 @@ STAGED_OVER_THE_RING = [
     (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, share=2, persistent=132, pingpong=1)),
     (DEEP, WgmmaSchedule(128, 128, 64, 2, split=2, cluster=1)),
     (DEEP, WgmmaSchedule(128, 128, 64, 2, early=1, split=8, cluster=1)),
+    (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, share=2, shared_by=4)),
+    (DEEP, WgmmaSchedule(128, 128, 64, 2, early=1, split=2, cluster=1, share=1, shared_by=4)),
+    (DEEP, WgmmaSchedule(128, 128, 64, 2, early=1, split=4, cluster=1, share=2)),
 ]
 """Whose sums take more shared memory than their tiles; of many blocks, several side by side on a multiprocessor."""
 

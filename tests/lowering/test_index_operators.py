@@ -15,6 +15,8 @@ from wpk.dtypes import Precision
 from wpk.errors import UnsupportedError
 from wpk.lowering.model import lower_model
 
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
+
 H = '<ir_version: 8, opset_import: ["" : 18]>'
 
 MODELS = {

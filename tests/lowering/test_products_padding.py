@@ -13,6 +13,8 @@ from wpk.pipeline import optimize
 from wpk.plan.plan import CheckMode
 from wpk.problems import Convolution
 
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
+
 CHANNELS_ELSEWHERE = {
     "a transposed convolution's rows are the next one's channels": """
     m (float[N,3,5,5] x) => (float[N,2,1,8] y) {

@@ -14,6 +14,8 @@ from wpk.errors import UnsupportedError
 from wpk.lowering.model import lower_model
 from wpk.problems import Cell, Matmul, Recurrence
 
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
+
 LSTM = "y0, hn, cn = LSTM<hidden_size=4>(x, w, r, b, , h0, h0)"
 ZERO = "zero = Constant<value_ints=[0]>() one = Constant<value_ints=[1]>()"
 LAST = "end = Constant<value_ints=[9223372036854775807]>() m = Constant<value_ints=[-1]>()"

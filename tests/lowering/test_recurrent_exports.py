@@ -14,6 +14,8 @@ from wpk.errors import UnsupportedError
 from wpk.lowering.model import lower_model
 from wpk.problems import Elementwise, Recurrence
 
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
+
 LAYERS = {
     "lstm1": 1,
     "lstm2_states": 2,

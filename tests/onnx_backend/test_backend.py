@@ -3,7 +3,6 @@
 What is refused and passes some day fails here, like what passed and is refused: the file is the record.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import backend_expectations
@@ -13,7 +12,7 @@ from backend_cases import VERSION, all_cases, find_case
 from backend_expectations import UNKNOWN, read, read_float32, render
 from backend_float32 import is_float32_inference
 from backend_outcomes import Kind, judge
-from fuzzing.warm import Warm
+from support.plans.warm import Warm
 
 pytestmark = pytest.mark.skipif(
     onnx.__version__ != VERSION,
@@ -24,13 +23,6 @@ EXPECTED = read()
 
 EVERY = 40
 """One test of so many is in the sample."""
-
-
-@pytest.fixture(name="warm", scope="module")
-def fixture_warm() -> Iterator[Warm]:
-    """As few kernels compiled as can be: right numbers are asked of any schedule."""
-    with Warm(finalists=1) as warm:
-        yield warm
 
 
 @pytest.fixture(name="update")
@@ -45,18 +37,18 @@ def _parametrize(keys: list[tuple[str, str]]) -> pytest.MarkDecorator:
 
 @_parametrize(sorted(EXPECTED)[::EVERY])
 def test_a_sample_comes_out_as_expected(
-    group: str, name: str, warm: Warm, update: bool, tmp_path: Path
+    group: str, name: str, warm_without_cubins: Warm, update: bool, tmp_path: Path
 ) -> None:
-    seen, expected = _check(group, name, warm, update, tmp_path)
+    seen, expected = _check(group, name, warm_without_cubins, update, tmp_path)
     assert _without_reason(seen) == _without_reason(expected)
 
 
 @pytest.mark.backend
 @_parametrize(sorted(EXPECTED))
 def test_comes_out_as_expected(
-    group: str, name: str, warm: Warm, update: bool, tmp_path: Path
+    group: str, name: str, warm_without_cubins: Warm, update: bool, tmp_path: Path
 ) -> None:
-    seen, expected = _check(group, name, warm, update, tmp_path)
+    seen, expected = _check(group, name, warm_without_cubins, update, tmp_path)
     assert seen == expected
 
 

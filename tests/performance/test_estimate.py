@@ -1,6 +1,7 @@
 """The estimate: never under the bound, and monotone where theory says so."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from wpk.dtypes import Precision
 from wpk.performance.bound import Bound
 from wpk.performance.estimate import estimate
 from wpk.performance.rates import FILL_CYCLES, SYNC_CYCLES
-from wpk.performance.waves import ACHIEVED_L2, OVERLAP
+from wpk.performance.waves import ACHIEVED_L2, COPIED_L2, OVERLAP, l2_seconds
 from wpk.performance.work import Work
 from wpk.targets.registry import find_target
 
@@ -62,6 +63,8 @@ def test_l2_traffic_limits(make_work: Make) -> None:
     moved = 132 * 64 * 3200 * 32
     limit = moved / (H200.l2_bandwidth * ACHIEVED_L2)
     assert estimate(work, NOTHING, H200)[0] >= H200.launch_seconds + limit
+    copied = l2_seconds(replace(work, by_warpgroups=True), H200)[0]
+    assert copied == pytest.approx(limit * ACHIEVED_L2 / COPIED_L2)
 
 
 def test_what_exceeds_l2_crosses_global_memory(make_work: Make) -> None:
@@ -99,6 +102,7 @@ def test_loads_are_free_of_conflicts_where_nothing_is_said_of_them(make_work: Ma
         ("chain_cycles", 0.0, 500.0),
         ("turns", 1.0, 2.0),
         ("by_warpgroups", False, True),
+        ("multicast", False, True),
     ],
 )
 def test_what_is_not_said_of_schedules_they_do_not_do(

@@ -24,6 +24,8 @@ from wpk.plan.checks.whole_plan import check_plan
 from wpk.plan.plan import PlanBundle, Step
 from wpk.plan.plan_file import read_plan
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 @pytest.fixture(name="path", scope="module")
 def fixture_path(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -10,6 +10,7 @@ import pytest
 from support.launches.recorded_lines import line_of, lines_of_maps
 from support.networks import handwritten
 from support.networks.branching import write_branching
+from support.plans.warm import Warm
 from support.plugins import run_plan
 
 from wpk.engine.bindings import Bindings
@@ -151,8 +152,11 @@ NETWORKS = {
 
 
 @pytest.fixture(scope="module", params=[(n, p) for n in NETWORKS for p in ("fp16", "fp32")])
-def plan(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def plan(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, warm: Warm
+) -> Path:
     """The plan of a small network with a free batch."""
+    del warm
     name, precision = request.param
     folder = tmp_path_factory.mktemp(f"{name}.{precision}")
     model = NETWORKS[name](folder / "m.onnx")

@@ -9,6 +9,7 @@ import pytest
 from subjects.c_engine import BUILD_VARIABLE
 from subjects.core_operator import CoreCase, execute
 from support.launches.recorded_lines import line_of, lines_of_maps
+from support.plans import kernel_cases
 from support.plans.core_operators import (
     NETWORKS,
     bound,
@@ -18,6 +19,7 @@ from support.plans.core_operators import (
     workspace_of,
 )
 from support.plans.executed_plans import image
+from support.plans.quick_search import OneForAll
 from support.plugins import on_the_double
 
 from wpk.dims import DimNode, DimOperation
@@ -60,8 +62,11 @@ FEATURES = {
 @pytest.mark.parametrize(
     "precision", [Precision.FP16, pytest.param(Precision.FP32, marks=pytest.mark.exhaustive)]
 )
-def test_the_operators_need_all_that_the_core_does(tmp_path: Path, precision: Precision) -> None:
+def test_the_operators_need_all_that_the_core_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision
+) -> None:
     """What tests/gpu executes: every template, and everything that a launch can have."""
+    monkeypatch.setattr(kernel_cases, "CompilePool", OneForAll)  # nothing executes them here
     found = [each for name in NETWORKS for each in untouching(name, precision, tmp_path)]
     assert {name for each in found for name in each.features} == FEATURES
     families = {each.family for each in found if "several kernels" not in each.features}

@@ -53,10 +53,8 @@ def test_an_error_is_an_answer_and_the_child_goes_on(child: ChildProcess, kind: 
 
 
 def test_a_time_limit_ends_the_child(child: ChildProcess) -> None:
-    begin = time.monotonic()
     with pytest.raises(ChildTimeoutError):
-        child.ask("sleep", 60.0, limit_seconds=1.0)
-    assert time.monotonic() - begin < 20
+        child.ask("sleep", 600.0, limit_seconds=1.0)
     assert not child.is_alive
     with pytest.raises(ChildLostError) as lost:
         child.ask("sleep", 0.0, limit_seconds=LIMIT)
@@ -120,13 +118,13 @@ from pathlib import Path
 child = obedient_child.start()
 child.ask("sleep", 0.0, limit_seconds=30.0)
 print(child.pid, flush=True)
-child.ask("touch_late", Path({str(tmp_path / "late")!r}), 4.0, limit_seconds=30.0)
+child.ask("touch_late", Path({str(tmp_path / "late")!r}), 20.0, limit_seconds=60.0)
 """
     running = start_program(program, PYTHONPATH=folder)
     (child,) = children(running.pid)
     time.sleep(0.5)
     running.kill()
     running.communicate()
-    time.sleep(5.0)
-    assert not Path(f"/proc/{child}").exists()
+    while Path(f"/proc/{child}").exists():  # it looks for its parent twice a second
+        time.sleep(0.05)
     assert not (tmp_path / "late").exists()

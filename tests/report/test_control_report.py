@@ -13,7 +13,7 @@ from wpk.report import plain_text
 from wpk.report.plans import summary
 from wpk.report.plans.formats import write_report
 
-pytestmark = pytest.mark.usefixtures("one_finalist")
+pytestmark = pytest.mark.usefixtures("one_cubin")
 
 
 def bundle_of(name: str, folder: Path) -> PlanBundle:

@@ -89,6 +89,20 @@ def test_tensor_cores_agree_with_float64(case: str, precision: str, fast_executi
     check(fast_execution, MMA, attention(precision=Precision(precision), **CASES[case]), SCHEDULE)
 
 
+@pytest.mark.parametrize(
+    ("warps_m", "warps_n", "depth", "width"),
+    [(3, 1, 32, 64), (7, 1, 64, 16), (5, 2, 40, 32)],
+)
+def test_any_number_of_warps_copies_whole_rows(
+    warps_m: int, warps_n: int, depth: int, width: int, checking_execution: Any
+) -> None:
+    """Of 3 and 7 warps some have nothing to copy: rows come in whole periods of their permutation."""
+    problem = attention(125, 70, depth, width=width, batch=(1, 1), scale=0.25)
+    schedule = AttentionMmaSchedule(warps_m, warps_n, block_n=16, stages=2)
+    assert MMA.why_illegal(problem, schedule, TARGET) is None
+    check(checking_execution, MMA, problem, schedule)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("precision", list(ASKED))

@@ -27,6 +27,10 @@ FAULTS = [
     Fault(
         "keys behind the last one count", change("last_key", "lengths.keys()", "Shape::keys * 99")
     ),
+    Fault("no step is the last one", change("last_step", "Shape::keys", "0")),
+    Fault(
+        "powers of e are those of two", change("to_powers_of_two", "1.4426950408889634f", "1.0f")
+    ),
     Fault(
         "parts are added as if all had one maximum",
         put("part_scaled", "const float factor = 1.0f;"),
@@ -44,26 +48,32 @@ OF_FP32_WORDS = {
     ),
     Precision.FP32: Fault("small parts are left out", change("products", "Multiply{}", "Tf32{}")),
 }
+WHOLE_ROWS = Fault(
+    "a thread's next row is not where it belongs", change("row_below", "turn *", "2 * turn *")
+)
+"""Of rows of 64 elements a thread copies two of a tile, of those of SIZE only one."""
+
 CASES = [
-    *((fault, Precision.FP16) for fault in FAULTS),
-    *((f, p) for p, f in OF_FP32_WORDS.items()),
+    *((fault, Precision.FP16, SIZE) for fault in FAULTS),
+    *((fault, precision, SIZE) for precision, fault in OF_FP32_WORDS.items()),
+    (WHOLE_ROWS, Precision.FP16, 64),
 ]
 
 
-def _problem(precision: Precision) -> Attention:
-    rows = Tensor(precision.storage, (0, SIZE, SIZE * HEADS, 1))
+def _problem(precision: Precision, size: int) -> Attention:
+    rows = Tensor(precision.storage, (0, size, size * HEADS, 1))
     mask = Tensor(DType.FP32, (0, 0, ROWS, 1), 0, 4)
     scores = Epilogue(apply("Add", Acc(), Operand(0)), (mask,))
-    sizes = (ROWS, ROWS, SIZE, SIZE)
+    sizes = (ROWS, ROWS, size, size)
     return Attention(
         *(precision, (Extent(1), HEADS), *sizes, rows, rows, rows, scores, False, rows)
     )
 
 
-def _run(template: Any, execution: Any, precision: Precision) -> tuple[Any, Any]:
+def _run(template: Any, execution: Any, precision: Precision, size: int) -> tuple[Any, Any]:
     """The result, and the float64 reference."""
-    problem, rng = _problem(precision), np.random.default_rng(3)
-    shape = (1, HEADS, ROWS, SIZE)
+    problem, rng = _problem(precision, size), np.random.default_rng(3)
+    shape = (1, HEADS, ROWS, size)
     drawn = [rng.standard_normal(shape).astype(precision.storage.numpy) for _ in range(3)]
     mask = (4 * rng.standard_normal((ROWS, ROWS))).astype(np.float32)
     tensors = (problem.q, problem.k, problem.v)
@@ -76,16 +86,18 @@ def _run(template: Any, execution: Any, precision: Precision) -> tuple[Any, Any]
     return y, weights / weights.sum(-1, keepdims=True) @ v
 
 
-@pytest.mark.parametrize(("fault", "precision"), CASES, ids=[fault.name for fault, _ in CASES])
+@pytest.mark.parametrize(
+    ("fault", "precision", "size"), CASES, ids=[fault.name for fault, *_ in CASES]
+)
 def test_a_planted_fault_is_seen(
-    fault: Fault, precision: Precision, checking_execution: Any
+    fault: Fault, precision: Precision, size: int, checking_execution: Any
 ) -> None:
     far = {Precision.FP16: 4e-3, Precision.TF32: 3e-2, Precision.FP32: 2e-5}[precision]
     right = AttentionMmaTemplate()
-    y, reference = _run(right, checking_execution, precision)
+    y, reference = _run(right, checking_execution, precision, size)
     assert np.abs(y - reference).max() < far
     try:
-        y, reference = _run(plant(right, fault), checking_execution, precision)
+        y, reference = _run(plant(right, fault), checking_execution, precision, size)
     except EmulatorError:
         return
     assert not np.abs(y - reference).max() < far

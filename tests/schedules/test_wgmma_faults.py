@@ -60,7 +60,7 @@ ALONE = [
     ),
     Fault(
         "a stage is released by fewer warps than read it",
-        change("consumers_counted", "Warps * Blocks", "Warps * Blocks - 1"),
+        change("consumers_counted", "Group::blocks", "Group::blocks - 1"),
     ),
     Fault("the sums are read while products are under way", drop("products_awaited")),
     Fault(
@@ -109,22 +109,22 @@ MULTICAST = [
     ),
     Fault(
         "the other block is not told that a stage is empty",
-        change("blocks_told", "laneIndex() < Blocks", "laneIndex() == clusterRank()"),
+        change("blocks_told", "laneIndex() < Group::blocks", "laneIndex() == clusterRank()"),
     ),
     Fault(
         "warps of one block release what two of them read",
-        change("consumers_counted", "Warps * Blocks", "Warps"),
+        change("consumers_counted", "Warps * Group::blocks", "Warps"),
     ),
     Fault("tiles come before the barriers that count them", drop("cluster_ready")),
     Fault(
         "a block goes on while the other one arrives there",
         change("stages_drained", "minOf(Shape::stages, count)", "0"),
     ),
-    Fault("both blocks bring the same half", change("part_chosen", "clusterRank()", "0")),
-    Fault("both halves are for one block", change("multicast", "kTargets", "1")),
+    Fault("both blocks bring the same half", change("part_chosen", "Group::member()", "0")),
+    Fault("both halves are for one block", change("multicast", "targets", "1")),
     Fault(
         "a half comes to its own block alone",
-        change("multicast", "kTargets", "1 << part"),
+        change("multicast", "targets", "1 << part"),
     ),
     Fault("the halves change places", change("part_placed", "part *", "(Blocks - 1 - part) *")),
 ]

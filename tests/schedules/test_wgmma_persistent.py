@@ -177,7 +177,7 @@ def test_each_tile_is_computed_once(
 REFUSALS = [
     ({"persistent": -1}, "a number of blocks, or 0 (persistent=-1)"),
     ({"split": 2, "stages": 2}, "whole reductions"),
-    ({"share": ROWS, "block_n": 64}, "in pairs"),
+    ({"share": ROWS, "block_n": 64}, "whole clusters"),
     ({"persistent": 6}, "fewer persistent blocks than tiles"),
     ({"stages": 8}, "no more stages than a block has steps"),
 ]

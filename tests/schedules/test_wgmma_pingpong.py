@@ -111,7 +111,7 @@ def test_pairs_of_persistent_blocks_are_clusters_and_whole() -> None:
         ({"persistent": 0}, "take turns in persistent blocks"),
         ({"pingpong": 2}, "pingpong is 0 or 1"),
         ({"block_m": 128, "block_n": 256}, "16384 sums at most"),
-        ({"share": ROWS, "persistent": 3}, "in pairs"),
+        ({"share": ROWS, "persistent": 3}, "whole clusters"),
     ],
 )
 def test_refuses_in_words(changes: dict[str, int], words: str) -> None:

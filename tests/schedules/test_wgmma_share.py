@@ -29,7 +29,7 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Epilogue
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma.multicast import COLUMNS, ROWS
+from wpk.schedules.wgmma.multicast import COLUMNS, FOUR, PAIR, ROWS
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
@@ -186,8 +186,7 @@ def test_matrices_of_a_batch_share_rows_but_not_columns(
 
 REFUSALS = [
     ({"share": 3}, "2 (of B) (share=3)"),
-    ({"share": ROWS, "split": 2, "stages": 2}, "whole reductions"),
-    ({"share": COLUMNS, "block_n": 32}, "at least 64 columns"),
+    ({"share": ROWS, "block_n": 16}, "at least 32 columns"),
     ({"share": ROWS, "block_n": 128}, "an axis of two"),
     ({"share": COLUMNS, "block_m": 128}, "an axis of two"),
 ]
@@ -243,17 +242,21 @@ def test_blocks_load_half_of_what_they_share() -> None:
 @pytest.mark.parametrize(
     ("name", "problem", "values"),
     [
-        ("conv_wgmma", resnet(), (0,)),
+        ("conv_wgmma", resnet(), (0, ROWS, COLUMNS)),
+        ("conv_wgmma", resnet(64, 7), (0,)),
         ("conv_wgmma", resnet(n=32), (0, ROWS, COLUMNS)),
-        ("gemm_wgmma", dense(), (0,)),
+        ("gemm_wgmma", dense(), (0, ROWS, COLUMNS)),
         ("gemm_wgmma", dense(4096, 4096, 4096), (0, ROWS, COLUMNS)),
         ("gemm_wgmma", dense(4096, 4096, 64), (0,)),
     ],
 )
-def test_sharing_is_tried_where_tiles_fill_the_gpu(
+def test_sharing_is_tried_where_tiles_and_parts_fill_the_gpu(
     name: str, problem: Any, values: tuple[int, ...]
 ) -> None:
-    assert TEMPLATE_OF[name].axes(problem, H200)["share"] == values
+    axes = TEMPLATE_OF[name].axes(problem, H200)
+    assert axes["share"] == values
+    few = len(axes["persistent"]) == 1
+    assert axes["shared_by"] == ((PAIR, FOUR) if few and len(values) > 1 else (PAIR,))
 
 
 @SHARE

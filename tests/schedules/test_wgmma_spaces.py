@@ -205,8 +205,10 @@ ILLEGAL = [
     replace(TILE, cluster=1, split=1),
     replace(TILE, cluster=1, split=9, stages=2),
     replace(TILE, share=3, split=1),
-    replace(TILE, share=1),
-    replace(TILE, share=2, split=1, block_n=32),
+    replace(TILE, share=2, split=1, block_n=16, shared_by=4),
+    replace(TILE, share=2, split=1, shared_by=3),
+    replace(TILE, split=1, shared_by=4),
+    replace(TILE, share=1, split=4, cluster=1, shared_by=4, stages=2),
     replace(TILE, split=1, persistent=-1),
     replace(TILE, persistent=2),
     replace(TILE, split=1, share=1, persistent=3),
@@ -239,20 +241,22 @@ def test_boxes_of_a_b_that_lies_across_are_whole() -> None:
 @pytest.mark.slow
 @EACH
 def test_python_and_header_agree_on_legality(name: str) -> None:
-    # Two tiles at least along each axis: the header cannot know that there are.
     problem = resnet(256, 14) if name == "conv_wgmma" else dense(256, 256, k=2304)
     values = (
         *((64, 128), (16, 48, 128), (64, 128), (1, 2, 4), (1, 2, 3, 40), (0, 1), (0, 1)),
         (0, 1, 2, 3),
         (0, 1, 2),
         (0, 1),
+        (2, 4),
     )
     schedules = [WgmmaSchedule(*each) for each in product(*values)]
     for index in np.random.default_rng(3).permutation(len(schedules))[:32]:
-        reason = TEMPLATE_OF[name].why_illegal(problem, schedules[index], H200)
+        columns = schedules[index].columns()
+        limits = TEMPLATE_OF[name].limits(problem)  # not what pays on a target
+        refusals = [limit.refusal(columns) for limit in limits if not limit.holds(columns)[0]]
         try:
             _compile(name, problem, schedules[index])
             compiles = True
         except CompileError:
             compiles = False
-        assert compiles == (reason is None), f"{schedules[index]}: {reason}"
+        assert compiles == (not refusals), f"{schedules[index]}: {refusals}"

@@ -24,6 +24,8 @@ from wpk.tensorrt.hosting import with_plugins
 from wpk.tensorrt_pipeline import TensorRTOutcome, optimize, optimize_tensorrt
 from wpk.tensorrt_pipeline.plugins import make_plugins
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 NETWORK = "squeeze_excite"
 Hosting = Callable[..., TensorRTOutcome]
 

@@ -1,6 +1,7 @@
 // Where the warps of attention that share rows of queries meet.
 #pragma once
 
+#include <wpk/kernels/near_exponential.cuh>
 #include <wpk/kernels/vector.cuh>
 #include <wpk/kernels/warp.cuh>
 
@@ -68,7 +69,8 @@ struct AttentionStaging
         WPK_UNROLL
         for (int part = 0; part < Shape::warpsN; ++part)
         {
-            const float factor = expf(load<float, 1>(top(part, row))[0] - largest); // @part_scaled
+            const float own = load<float, 1>(top(part, row))[0];
+            const float factor = weightOf<Shape::exactWeights>(own - largest); // @part_scaled
             total += factor * load<float, 1>(sum(part, row))[0];
             const auto weighted = load<float, V>(values(part, row) + column);
             WPK_UNROLL

@@ -24,11 +24,13 @@ struct StoredRows
 };
 
 // Where parts come in: a barrier, and behind it the rows that each other block sends, in the order of the blocks. Shape
-// names blockM, splitCluster (blocks of the cluster), warpsM (warps that send, 16 rows each) and stagingStride (floats
-// from row to row).
+// names blockM, splitCluster (blocks that split a tile), Multicast (those that share an operand: each has a tile of its
+// own, whose parts are one such group apart), warpsM (warps that send, 16 rows each) and stagingStride (floats from row to
+// row).
 template <class Shape>
 struct ClusterParts
 {
+    using Group = typename Shape::Multicast;
     static constexpr int kBlocks = Shape::splitCluster, kShare = StoredRows<Shape>::count;
     static constexpr int kRowBytes = Shape::stagingStride * 4, kPartBytes = kShare * kRowBytes;
     static constexpr int kBarrierBytes = 16; // so that parts lie as copies need them
@@ -65,8 +67,9 @@ struct ClusterParts
         if (first >= end)
             return;
         const SharedAddress place = sharedAddress(partOf(rank, target)) + (first - share) * kRowBytes; // @part_sent
-        copyToBlock(clusterAddress(place, target), sharedAddress(matrix + first * Shape::stagingStride),
-            (end - first) * kRowBytes, clusterAddress(barrier(), target));
+        const int block = Group::member() + target * Group::blocks; // @block_chosen
+        copyToBlock(clusterAddress(place, block), sharedAddress(matrix + first * Shape::stagingStride),
+            (end - first) * kRowBytes, clusterAddress(barrier(), block));
     }
 
     // Behind it lie all parts, and this block's own rows of `matrix`.

@@ -1,4 +1,4 @@
-// Split-K in a cluster (sm_90): the blocks that split a tile's reduction are a cluster. Each puts its partial sums into
+// Split-K in a cluster (sm_90): the blocks that split a tile's reduction are in one cluster. Each puts its partial sums into
 // its own shared memory, row by row, and sends every other block its share of the rows (cluster_parts.cuh); each adds
 // what all have for its own share, always in the same order, and stores it. split_k.cuh does the same through global
 // memory.

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <wpk/kernels/number.cuh>
+#include <wpk/kernels/one_plus.cuh>
 #include <wpk/kernels/quantised.cuh>
 #include <wpk/kernels/quotient.cuh>
 

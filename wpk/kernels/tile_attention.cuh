@@ -8,6 +8,7 @@
 // Problem and Schedule are named by attention_mma.py.
 #pragma once
 
+#include <wpk/kernels/near_exponential.cuh>
 #include <wpk/kernels/split_fp32.cuh>
 #include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/tile_rows.cuh>
@@ -22,6 +23,7 @@ struct AttentionShape
     using T = typename Problem::Element;
     static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, blockN = Schedule::block_n;
     static constexpr int stages = Schedule::stages, threads = warpsM * warpsN * kWarpSize;
+    static constexpr bool exactWeights = isSame<typename Problem::Multiply, SplitFp32>;
     static constexpr int rows = 16 * warpsM, keys = blockN * warpsN;
     using Queries = RowTile<T, rows, Problem::depth, Problem::q_copy>;
     using Keys = RowTile<T, keys, Problem::depth, Problem::k_copy>;
@@ -145,10 +147,12 @@ struct AttentionWarp
             float& score = scores[i / 8][0][i / 4 % 2][i % 4];
             const int half = i % 4 / 2;
             score = Problem::Scores::evaluate(score, operands[i / 4][half].values[i % 2]);
-            if (firstKey + key(i / 4) + i % 2 >= lengths.keys()) // @last_key
-                score = asFloat(0xff800000u);
-            largest[half] = fmaxf(largest[half], score);
         }
+        if (firstKey + Shape::keys > lengths.keys()) // @last_step
+            hideBeyond(firstKey);
+        WPK_UNROLL
+        for (int i = 0; i < Shape::pairsN * 8; ++i)
+            largest[i % 4 / 2] = fmaxf(largest[i % 4 / 2], scores[i / 8][0][i / 4 % 2][i % 4]);
         WPK_UNROLL
         for (int half = 0; half < 2; ++half)
         {
@@ -156,16 +160,25 @@ struct AttentionWarp
             largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 2)); // @largest_shared
             const float before = top[half];
             top[half] = largest[half];
-            factor[half] = expf(before - base(half));
+            factor[half] = weightOf<Shape::exactWeights>(before - base(half));
             sum[half] *= factor[half]; // @sum_rescaled
         }
         WPK_UNROLL
         for (int i = 0; i < Shape::pairsN * 8; ++i)
         {
             float& score = scores[i / 8][0][i / 4 % 2][i % 4];
-            score = expf(score - base(i % 4 / 2));
+            score = weightOf<Shape::exactWeights>(score - base(i % 4 / 2));
             sum[i % 4 / 2] += score;
         }
+    }
+
+    // Keys of a step that are behind the last one have no weight.
+    WPK_DEVICE void hideBeyond(int firstKey)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < Shape::pairsN * 8; ++i)
+            if (firstKey + key(i / 4) + i % 2 >= lengths.keys()) // @last_key
+                scores[i / 8][0][i / 4 % 2][i % 4] = asFloat(0xff800000u);
     }
 
     // What exponents are relative to: 0 as long as all scores were -inf, whose differences are no numbers.

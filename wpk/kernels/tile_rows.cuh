@@ -34,7 +34,7 @@ struct RowTile
     static WPK_DEVICE void copy(
         SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
     {
-        if constexpr (Threads % (kOfRow * Panel::kPeriod) == 0)
+        if constexpr (kRowsAtOnce<Threads> > 0)
             copySamePieces<Threads>(tile, source, stride, first, limit, place);
         else
             copyAnyPieces<Threads>(tile, source, stride, first, limit, place);
@@ -42,6 +42,9 @@ struct RowTile
 
 private:
     static constexpr int kPieces = 16 / CopyBytes, kOfRow = chunks * kPieces;
+    // Rows that threads copy at a time, in whole periods of the permutation; 0 where there are fewer threads.
+    template <int Threads>
+    static constexpr int kRowsAtOnce = Threads / kOfRow / Panel::kPeriod * Panel::kPeriod;
 
     // A thread has the same piece of rows that are whole periods of the permutation apart: what changes from one to the
     // next are constants. Addresses that are computed anew in the same registers wait until the copy before has read
@@ -50,20 +53,25 @@ private:
     static WPK_DEVICE void copySamePieces(
         SharedAddress tile, const T* source, int64 stride, int first, int limit, const Place& place)
     {
-        constexpr int kRowsAtOnce = Threads / kOfRow, kTurns = ceilDivide(Rows, kRowsAtOnce);
+        constexpr int kRows = kRowsAtOnce<Threads>, kTurns = ceilDivide(Rows, kRows);
         const int thread = static_cast<int>(threadIdx.x), own = thread / kOfRow, piece = thread % kOfRow;
-        const int column = piece * kPiece;
-        const int bytes = maxOf(minOf(kPiece, Columns - column), 0) * static_cast<int>(sizeof(T));
+        if (kRows * kOfRow != Threads && own >= kRows)
+            return;
+        // What is in front of the zeros that fill a row; of a piece of zeros alone, an address that could be read.
+        constexpr bool kWhole = Columns == paddedColumns;
+        const int columns = kWhole ? kPiece : maxOf(minOf(kPiece, Columns - piece * kPiece), 0);
+        const T* const from = source + (kWhole || columns > 0 ? piece * kPiece : 0);
+        const int bytes = columns * static_cast<int>(sizeof(T));
         const SharedAddress to = tile + offset(own, piece / kPieces) + piece % kPieces * CopyBytes;
         WPK_UNROLL
         for (int turn = 0; turn < kTurns; ++turn)
         {
-            const int row = own + turn * kRowsAtOnce;
-            if (Rows % kRowsAtOnce != 0 && row >= Rows)
+            const int row = own + turn * kRows;
+            if (Rows % kRows != 0 && row >= Rows)
                 break;
             const int there = first + row < limit ? bytes : 0; // @copied_rows
-            const T* const at = there > 0 ? source + place(first + row) * stride + column : source;
-            copyAsync<CopyBytes>(to + turn * (kRowsAtOnce * panelChunks * 16), at, there);
+            const T* const at = from + place(minOf(first + row, limit - 1)) * stride;
+            copyAsync<CopyBytes>(to + turn * (kRows * panelChunks * 16), at, there); // @row_below
         }
     }
 

@@ -8,5 +8,5 @@ from wpk.performance.occupancy import resident_blocks
 from wpk.performance.pul import pul
 from wpk.performance.tables import input_extent, matmul_flops, pooling_flops, row_transactions
 from wpk.performance.units import tensor_peak
-from wpk.performance.waves import ACHIEVED_L2
+from wpk.performance.waves import l2_seconds
 from wpk.performance.work import Columns, Floats, SharedAccess, Work

@@ -4,7 +4,7 @@ The form is that of Li et al. 2022 ("Towards an accurate latency model for CNN l
 equations 1 and 2): a grid of tiles in waves. Their constants are fitted for each kernel; here most
 follow from the target, and four are fitted for all kernels together (`wpk.performance.rates`).
 
-    waves = sum over waves of  fill + steps * (step + sync) + fill + tail + end
+    waves = sum over waves of  fill + multicast + steps * (step + sync) + fill + tail + end
     step  = | arithmetic, shared memory's port, L2's port, waiting |
 
 The first three of a step are the cycles that one step of all resident blocks occupies a resource of
@@ -33,8 +33,13 @@ _CLUSTER_CYCLES, _CLUSTER_BYTES = 1330, 27
 """Where they meet in the shared memory of a cluster: cycles of its barriers, and bytes that a block takes
 from its neighbours in a cycle."""
 
-ACHIEVED_L2 = 0.48
-"""Share of L2's peak that reading reaches: 4.9 of 10.1e12, measured on an H200 over 40 MB."""
+_MULTICAST_CYCLES = 1000
+"""Where blocks multicast: the launch of clusters, their barrier in front of the first copy, and that the slowest
+of several producers decides. It was chosen by ranks in 200 such kernels of nine problems, measured on an H100."""
+
+ACHIEVED_L2, COPIED_L2 = 0.48, 0.7
+"""Share of L2's peak that loads reach: 4.9 of 10.1e12, measured on an H200 over 40 MB; and that tensor copies reach:
+7 to 9.4 in the main loops of products of 200 rows, measured within kernels on an H100."""
 
 OVERLAP = 1.75
 """Order of the norm: two equal limits cost 1.49 of one, a limit half as large 1.16; fitted as the
@@ -54,9 +59,15 @@ def grid_limits(work: Work, target: Target, passes: Floats | float = 1.0) -> tup
     left = np.maximum(1.0, np.ceil(rest / target.sm_count))
     waves = full_waves * _wave(work, held, rates, passes)
     waves = waves + np.where(rest > 0, _wave(work, left, rates, passes), 0.0)
+    return np.where(resident > 0, waves / target.clock, np.inf), l2_seconds(work, target)
+
+
+def l2_seconds(work: Work, target: Target) -> Floats:
+    """Return the seconds that L2 needs for what the blocks move."""
     moved = work.blocks * (work.block_transactions * target.transaction_bytes + work.store_bytes)
-    l2 = moved / (target.l2_bandwidth * ACHIEVED_L2)
-    return np.where(resident > 0, waves / target.clock, np.inf), l2
+    achieved = COPIED_L2 if work.by_warpgroups else ACHIEVED_L2
+    seconds: Floats = moved / (target.l2_bandwidth * achieved)
+    return seconds
 
 
 def overlapped(*limits: Floats) -> Floats:
@@ -74,7 +85,8 @@ def _wave(work: Work, held: Floats, rates: StepRates, passes: Floats | float) ->
     if not work.by_warpgroups:  # tensor copies run ahead: no step waits for the port by itself
         limits.append(held * rates.bytes / L2_PORT_BYTES)
     steps: Floats = np.maximum(work.steps, 1) * (overlapped(*limits) + rates.sync)
-    return rates.ends + steps + _tail(work) + rates.ending(held)
+    multicast = np.where(work.multicast, _MULTICAST_CYCLES, 0.0)
+    return rates.ends + multicast + steps + _tail(work) + rates.ending(held)
 
 
 def _tail(work: Work) -> Floats:

@@ -47,6 +47,7 @@ class Work:
             neither loads nor their addresses.
         straight: Threads load from memory into registers, and read nothing twice: it need not pass through
             shared memory.
+        multicast: Whether blocks of a cluster copy for each other.
     """
 
     unit: Precision | None
@@ -72,6 +73,7 @@ class Work:
     numbers: DType = DType.FP32
     by_warpgroups: bool = False
     straight: bool = False
+    multicast: NDArray[np.bool_] | bool = False
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal
 
+from support.plans.warm import Warm
+
 from fuzzing.builder import Rejected
 from fuzzing.corpus import write_case
 from fuzzing.graphs import Case, draw
 from fuzzing.rewriting import run_rewritten
 from fuzzing.running import GOOD, Check, Result, run_case
-from fuzzing.warm import Warm
 from fuzzing.worker import READY
 
 

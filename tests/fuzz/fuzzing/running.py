@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Literal
 
 import onnx
+from support.plans.warm import Warm
 
 import wpk
 from fuzzing.graphs import Case
 from fuzzing.oracle import Finding, Reference, Verdict
-from fuzzing.warm import Warm
 from wpk.engine import Engine
 from wpk.errors import GraphError, ScheduleError, VerificationError, WpkError
 from wpk.plan.plan import Outcome as CheckOutcome

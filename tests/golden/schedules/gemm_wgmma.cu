@@ -33,6 +33,7 @@ struct Schedule {
   static constexpr int share = 0;
   static constexpr int persistent = 0;
   static constexpr int pingpong = 0;
+  static constexpr int shared_by = 2;
   static constexpr int shared_bytes = 65600;
 
   static_assert(16 <= block_n && block_n <= 256, "a block has 16 to 256 columns");
@@ -44,11 +45,13 @@ struct Schedule {
   static_assert(cluster == 0 || cluster == 1, "cluster is 0 or 1");
   static_assert(cluster == 0 || (2 <= split && split <= 8), "a cluster has two to 8 blocks");
   static_assert(share == 0 || share == 1 || share == 2, "share is 0 (no multicast), 1 (of A) or 2 (of B)");
-  static_assert(share == 0 || split == 1, "blocks that multicast have whole reductions");
-  static_assert(share == 0 || block_n >= 64, "tiles that are multicast have at least 64 columns");
+  static_assert(shared_by == 2 || shared_by == 4, "tiles are multicast to two or four blocks");
+  static_assert(share != 0 || shared_by == 2, "shared_by is 2 where nothing is multicast");
+  static_assert(share != 2 || block_n % (8 * shared_by) == 0, "parts of a tile of B are whole patterns of the swizzle, 8 columns");
+  static_assert(cluster == 0 || share == 0 || split * shared_by <= 8, "blocks that multicast and split are a cluster of at most 8");
+  static_assert(persistent % shared_by == 0 || share == 0, "persistent blocks that multicast are whole clusters");
   static_assert(persistent >= 0, "persistent is a number of blocks, or 0");
   static_assert(persistent == 0 || split == 1, "persistent blocks have whole reductions");
-  static_assert(persistent % 2 == 0 || share == 0, "persistent blocks that multicast are in pairs");
   static_assert(pingpong == 0 || pingpong == 1, "pingpong is 0 or 1");
   static_assert(pingpong == 0 || persistent != 0, "warpgroups take turns in persistent blocks");
   static_assert(pingpong == 0 || block_m * block_n <= 16384, "a warpgroup that has a tile of its own has 16384 sums at most");

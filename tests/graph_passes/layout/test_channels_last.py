@@ -134,6 +134,45 @@ def test_a_channel_shuffle_moves_channels_only(prove):
     assert shuffle.outputs[0].shape[-2:] == [3, 2]
 
 
+def test_a_sequence_of_pixels_becomes_an_image_channels_last(prove):
+    # As decoders of segmentation write it: a product for each pixel, resampled, and beside others.
+    proof = prove(
+        f"""{H} g (float[N, 15, 5] x, float[5, 4] w, float[N, 4, 6, 10] z, float[7, 8, 1, 1] v)
+        => (float[N, 7, 6, 10] y) <int64[4] image = {{0, 4, 3, 5}}, float[4] scales = {{1, 1, 2, 2}}> {{
+        a = MatMul(x, w)  t = Transpose<perm = [0, 2, 1]>(a)  i = Reshape(t, image)
+        r = Resize<mode = "linear">(i, , scales)  c = Concat<axis = 1>(r, z)  y = Conv(c, v) }}""",
+        FuseAndLayOut(),
+        constants="w v",
+        rewritten=5,
+        batches=(1, 2),
+    )
+    assert proof.node("Resize").outputs[0].shape[1:] == [6, 10, 4]
+    assert proof.ops.count("Transpose") <= 1  # of what the model gives
+
+
+def test_an_image_becomes_a_sequence_of_pixels_channels_last(prove):
+    proof = prove(
+        f"""{H} g (float[2, 3, 4, 5] x, float[4, 3, 1, 1] w, float[6, 4, 3] v) => (float[2, 6, 18] y)
+        <int64[3] sequence = {{0, 0, 20}}> {{
+        a = Conv(x, w)  s = Reshape(a, sequence)  y = Conv(s, v) }}""",
+        FuseAndLayOut(),
+        constants="w v",
+        rewritten=4,
+    )
+    assert proof.ops.count("Transpose") == 0
+    assert [n.outputs[0].shape for n in proof.graph.nodes if n.op == "Reshape"] == [[2, 20, 4]]
+
+
+def test_a_reshape_that_joins_channels_and_pixels_keeps_its_order(load):
+    text = f"""{H} g (float[2, 4, 3, 5] x, float[4, 4, 1, 1] w, float[6, 2, 3] v)
+        => (float[2, 6, 28] y) <int64[3] sequence = {{0, 2, 30}}> {{
+        a = Conv(x, w)  s = Reshape(a, sequence)  y = Conv(s, v) }}"""
+    graph = load(text, "w v")
+    FuseOperators()(graph)
+    reasons = [refusal.reason for refusal in ChannelsLast()(graph).refusals]
+    assert reasons == ["Reshape changes more than channels"]
+
+
 def test_a_reader_of_rows_gets_one_transpose(prove):
     # The map is read by a pool (channels last) and flattened for a product (channels first).
     proof = prove(

@@ -20,6 +20,8 @@ from wpk.graph_passes.movement.moved_rows import MovedRows
 from wpk.graph_passes.movement.windows_in_attention import WindowsInAttention
 from wpk.problems import Attention, Windows, windows_of
 
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
+
 SWIN = (
     {"shift": 0},
     {"shift": 1},

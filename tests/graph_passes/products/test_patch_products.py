@@ -28,6 +28,12 @@ def test_patches_of_a_picture_are_the_rows_of_a_product(prove):
     assert proof.node("MatMul").inputs[1].shape == (90, 5)
 
 
+def test_large_patches_of_several_pictures_are_the_rows_of_a_product(prove):
+    text = _picture("[8, 11]", "[8, 11]", "3, 8, 11", "n, 3, 16, 33")
+    proof = prove(text, PatchProducts(), constants="w b", batches=(1, 3), terms=264)
+    assert proof.ops == [*TO_ROWS, "Add", "Transpose", "Reshape"]
+
+
 def test_a_row_of_samples_has_patches_too(prove):
     text = f"""{H} g (float[n, 1, 192] x, float[7, 1, 64] w) => (float[n, 7, 3] y)
         {{ y = Conv<strides = [64]>(x, w) }}"""

@@ -260,12 +260,12 @@ CARRIED = [
 
 @pytest.mark.parametrize("problem", CARRIED)
 def test_a_problem_is_prepared_in_time_with_scores_between_0_and_1(problem: Any) -> None:
-    start = time.perf_counter()
+    start = time.process_time()  # of whatever else runs it knows nothing
     prepared = shortlist_all(problem, TEMPLATES, H200)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     for each in prepared.templates:
         assert all(0 < scored.score <= 1 for scored in each.ranked)
-    assert seconds < 3  # 0.3 s is the goal on an idle machine; this one may be busy
+    assert seconds < 3  # 0.3 s is the goal
 
 
 @pytest.mark.parametrize(("problem", "template"), PAIRS)

@@ -142,14 +142,14 @@ def test_a_large_space_is_shortlisted_quickly_and_the_same_way_each_time(
     many = make_tiled(sizes=tuple(range(8, 8 + 8 * 200, 8)))
     problem = make_product(2048, 2048, 64)
     limit = bound(problem, H200)
-    start = time.perf_counter()
+    start = time.process_time()  # of whatever else runs it knows nothing
     first = shortlist(problem, many, H200, limit)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     assert first.funnel.space == 200 * 200 * 6
     assert first.funnel.legal > 1000
     again = shortlist(problem, many, H200, limit)
     assert (again.funnel, again.ranked) == (first.funnel, first.ranked)
-    assert seconds < 3  # 0.3 s is the goal on an idle machine; this one may be busy
+    assert seconds < 3  # 0.3 s is the goal
 
 
 def test_a_space_that_is_too_large_is_thinned(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.plans.candidates import kernel
+from threadpoolctl import threadpool_limits
 
 from wpk.errors import ScheduleError, WpkError
 from wpk.options import SearchOptions
@@ -192,12 +193,13 @@ def test_beats_random_in_the_geometric_mean(name: str, beds: list[Recording]) ->
 def test_a_round_costs_milliseconds(name: str, beds: list[Recording]) -> None:
     largest = max(beds, key=lambda bed: bed.space.size)
     seconds = []
-    for seed in range(2):
-        searcher = SEARCHERS[name](largest.space, seed)
-        start = time.thread_time()
-        replay(searcher, largest, 160, batch=16)
-        seconds.append(time.thread_time() - start)
-    # 2 to 5 ms where nothing else runs. BLAS's threads spin where other work has the cores: seen, 60 ms.
+    with threadpool_limits(1, "blas"):  # several spin where other work has the cores
+        for seed in range(2):
+            searcher = SEARCHERS[name](largest.space, seed)
+            start = time.thread_time()
+            replay(searcher, largest, 160, batch=16)
+            seconds.append(time.thread_time() - start)
+    # 2 to 5 ms of this thread alone, whatever else runs.
     assert min(seconds) / 10 < 0.25
 
 

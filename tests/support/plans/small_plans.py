@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
+from support.plans.quick_search import compile_one
 from wpk.pipeline import optimize
 
 MODEL = """
@@ -53,5 +54,7 @@ def small_plan(
 ) -> Path:
     """Its plan, unchecked."""
     path = tmp_path_factory.mktemp("plan") / "small.plan"
-    optimize(small_model, path, target="h200", precision=request.param, check="off")
+    with pytest.MonkeyPatch.context() as patch:
+        compile_one(patch)
+        optimize(small_model, path, target="h200", precision=request.param, check="off")
     return path

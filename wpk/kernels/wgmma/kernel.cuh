@@ -62,15 +62,15 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
             clusterParts<Shape>(shared).init(); // @parts_prepared
         pipeline.init();
     }
-    if constexpr (Shape::splitCluster > 1)
-        arriveReadCluster();
     if constexpr (Shape::multicast > 1)
-        syncCluster(); // @cluster_ready: no block multicasts tiles before the other one's barriers are there
+        syncCluster(); // @cluster_ready: no block multicasts tiles before the other ones' barriers are there
+    else if constexpr (Shape::splitCluster > 1)
+        arriveReadCluster();
     if (isProducer)
         producePrologue<Shape>(pipeline, loader, range.first, range.count);
     __syncwarp();    // the producer's lanes took different ways
     __syncthreads(); // @barriers_ready, for everyone
-    if constexpr (Shape::splitCluster > 1)
+    if constexpr (Shape::splitCluster > 1 && Shape::multicast == 1)
         waitCluster(); // @parts_ready: those of all blocks; here it has long been passed
     if (Shape::early)
         waitForPrevious(); // as the producer has: from here on memory is touched that kernels in front touch

@@ -2,7 +2,7 @@
 // mbarriers each, full and empty. CUTLASS calls it PipelineTmaAsync.
 //
 // With multicast a stage is filled by several blocks of the cluster, so it is empty when the consumers of all of them
-// have released it.
+// have released it. Other blocks of the cluster, which split-K leaves other steps, do not touch it.
 #pragma once
 
 #include <wpk/kernels/cluster.cuh>
@@ -43,11 +43,12 @@ struct PipelineState
 };
 
 // The barriers of a pipeline in shared memory. Full counts the bytes that arrive; empty counts the Warps that consume
-// a stage, of all Blocks that its tiles are multicast to.
-template <int Stages, int Warps, int Blocks = 1>
+// a stage, of all blocks of the Group that its tiles are multicast to.
+template <int Stages, int Warps, class Group = MulticastGroup<1>>
 struct PipelineBarriers
 {
     SharedAddress barriers;
+    int firstBlock = Group::first();
     static constexpr int kBytes = Stages * 16;
 
     WPK_DEVICE SharedAddress full(int stage) const
@@ -66,7 +67,7 @@ struct PipelineBarriers
         for (int stage = 0; stage < Stages; ++stage)
         {
             initBarrier(full(stage), 1);
-            initBarrier(empty(stage), Warps * Blocks); // @consumers_counted
+            initBarrier(empty(stage), Warps * Group::blocks); // @consumers_counted
         }
     }
 
@@ -87,14 +88,14 @@ struct PipelineBarriers
     // A warp no longer needs a stage, and says so to all blocks that fill it.
     WPK_DEVICE void release(int stage) const
     {
-        if constexpr (Blocks == 1)
+        if constexpr (Group::blocks == 1)
         {
             if (laneIndex() == 0)
                 arriveBarrier(empty(stage));
         }
-        else if (laneIndex() < Blocks) // @blocks_told
+        else if (laneIndex() < Group::blocks) // @blocks_told
         {
-            arriveReadBarrier(clusterAddress(empty(stage), laneIndex())); // @block_told
+            arriveReadBarrier(clusterAddress(empty(stage), firstBlock + laneIndex())); // @block_told
         }
     }
 };
@@ -103,9 +104,9 @@ struct PipelineBarriers
 // needed then, but never over barriers: an initialised barrier's memory is for nothing else (PTX ISA,
 // "mbarrier.inval"), and words of sums that lay there were seen to change.
 template <class Shape>
-struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, Shape::multicast>
+struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typename Shape::Multicast>
 {
-    using Barriers = PipelineBarriers<Shape::stages, Shape::stageWarps, Shape::multicast>;
+    using Barriers = PipelineBarriers<Shape::stages, Shape::stageWarps, typename Shape::Multicast>;
     SharedAddress shared;
 
     WPK_DEVICE explicit WgmmaPipeline(SharedAddress shared) : Barriers{shared + barriersAt()}, shared(shared) {}

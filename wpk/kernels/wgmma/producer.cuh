@@ -17,54 +17,6 @@
 namespace wpk
 {
 
-// A box of a tile that is multicast to Blocks blocks of the cluster, each of which asks for one part of its Rows.
-template <int Blocks, int Rows>
-struct MulticastBox
-{
-    static constexpr int kRows = Rows / Blocks;
-    static constexpr uint16 kTargets = (1 << Blocks) - 1;
-    int part = Blocks == 1 ? 0 : clusterRank(); // @part_chosen: the one that this block asks for
-
-    WPK_DEVICE int firstRow() const
-    {
-        return part * kRows;
-    }
-
-    // Where the part lies in a box that begins at `box`.
-    WPK_DEVICE SharedAddress at(SharedAddress box) const
-    {
-        return box + part * (kRows * 128); // @part_placed
-    }
-
-    template <int Rank>
-    WPK_DEVICE void copy(
-        SharedAddress box, const TensorMap* map, SharedAddress barrier, const int (&coordinates)[Rank]) const
-    {
-        if constexpr (Blocks == 1)
-        {
-            copyTensor(at(box), map, barrier, coordinates);
-        }
-        else
-        {
-            copyTensorToBlocks(at(box), map, barrier, coordinates, kTargets); // @multicast
-        }
-    }
-
-    template <int Rank>
-    WPK_DEVICE void copyIm2col(SharedAddress box, const TensorMap* map, SharedAddress barrier,
-        const int (&coordinates)[Rank], const uint16 (&taps)[Rank - 2]) const
-    {
-        if constexpr (Blocks == 1)
-        {
-            copyPixels(at(box), map, barrier, coordinates, taps);
-        }
-        else
-        {
-            copyPixelsToBlocks(at(box), map, barrier, coordinates, taps, kTargets); // @multicast
-        }
-    }
-};
-
 // The prologue: asks for the first steps, as many as there are stages, which are empty.
 template <class Shape, class Loader>
 WPK_DEVICE void producePrologue(const WgmmaPipeline<Shape>& pipeline, const Loader& loader, int first, int count)

@@ -10,7 +10,7 @@ namespace wpk
 
 // Every gridDim.x-th tile of the output, counted along the columns first. Blocks that work at the same time then share
 // rows of A, which come from memory once. With multicast the blocks of a cluster have neighbouring tiles, which are
-// counted together; of an odd number of them the last one lies outside of the output.
+// counted together; the last ones may lie outside of the output.
 template <class Shape>
 class PersistentTileScheduler
 {

@@ -7,6 +7,7 @@
 
 #include <wpk/kernels/tile_mma.cuh>
 #include <wpk/kernels/tile_store.cuh>
+#include <wpk/kernels/wgmma/multicast.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace wpk
@@ -37,9 +38,9 @@ using ScheduledWarpgroups = Warpgroups<T, Schedule::pingpong != 0 ? 2 * Schedule
     Schedule::block_n, Depth, Schedule::pingpong != 0 ? Schedule::block_m : 64>;
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share,
-// persistent and pingpong, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number of elements
-// along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along k, or
-// across it. T is the type of wgmma's operands.
+// persistent, pingpong and shared_by, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number of
+// elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along k,
+// or across it. T is the type of wgmma's operands.
 template <class T, class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
 {
@@ -56,8 +57,10 @@ struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
     // Blocks of the cluster in which the partial sums of split-K meet.
     static constexpr int splitCluster = Schedule::cluster != 0 ? Schedule::split : 1;
     // Blocks of the cluster that a tile is multicast to; each asks for one part of its rows.
-    static constexpr int multicastA = Schedule::share == 1 ? 2 : 1, multicastB = Schedule::share == 2 ? 2 : 1;
+    static constexpr int multicastA = Schedule::share == 1 ? Schedule::shared_by : 1;
+    static constexpr int multicastB = Schedule::share == 2 ? Schedule::shared_by : 1;
     static constexpr int multicast = multicastA * multicastB;
+    using Multicast = MulticastGroup<multicast, splitCluster>;
 
     static constexpr Major majorB = MajorB;
     static constexpr int boxes = blockK / kBoxDepth;

@@ -90,8 +90,8 @@ private:
     };
 
     const TensorMap *x_, *filters_;
-    MulticastBox<Shape::multicastA, Shape::boxRowsA> boxA_;
-    MulticastBox<Shape::multicastB, Shape::boxRowsB> boxB_;
+    MulticastBox<typename Shape::Multicast, Shape::multicastA, Shape::boxRowsA> boxA_;
+    MulticastBox<typename Shape::Multicast, Shape::multicastB, Shape::boxRowsB> boxB_;
     int firstRow_, firstFilter_; // of what this block asks for
     int image_, h_, w_;          // where the first pixel's window begins
 };

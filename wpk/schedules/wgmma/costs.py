@@ -1,5 +1,7 @@
 """What schedules take: threads, shared memory, registers, and what they make the GPU do."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from wpk.dtypes import Precision
@@ -7,7 +9,7 @@ from wpk.performance import Columns, Floats, Work
 from wpk.problems import ClampedConvolution, Convolution, Matmul
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
-from wpk.schedules.wgmma.multicast import Multicast
+from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.targets import Target
 
@@ -116,4 +118,5 @@ def work(
         slots=_LIMIT_SLOTS * columns["block_k"] * size / _BOX_ROW_BYTES if keeps_limits else 0.0,
         by_warpgroups=True,
     )
-    return in_turn(multicast.product(product, columns, target).work(columns, costs), columns)
+    tiles = multicast.product(product, columns, target).work(columns, costs)
+    return in_turn(replace(tiles, multicast=columns["share"] != NOTHING), columns)

@@ -69,8 +69,8 @@ public:
 
 private:
     const TensorMap *a_, *b_;
-    MulticastBox<Shape::multicastA, Shape::boxRowsA> boxA_;
-    MulticastBox<Shape::multicastB, Shape::boxRowsB> boxB_;
+    MulticastBox<typename Shape::Multicast, Shape::multicastA, Shape::boxRowsA> boxA_;
+    MulticastBox<typename Shape::Multicast, Shape::multicastB, Shape::boxRowsB> boxB_;
     int firstRow_, firstColumn_, outer_, middle_;
 };
 
@@ -85,7 +85,7 @@ WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count> inputs, int leadi
     MatrixBlock<Problem, Shape> block(inputs, leading);
     if constexpr (Shape::persistent || Shape::multicastB > 1)
     {
-        // There is one matrix; of two blocks that share a multicast the last one may have none of its rows.
+        // There is one matrix; of blocks that B is multicast to the last ones may have none of its rows.
         block.rows = {0, 0};
         block.firstRow = Shape::persistent ? 0 : static_cast<int>(blockIdx.x) * Shape::blockM;
         block.firstColumn = Shape::persistent ? 0 : block.firstColumn;

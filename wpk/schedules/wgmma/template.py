@@ -49,17 +49,17 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
         return tiles.limits(self._view(problem).sizes.reduction, problem.precision)
 
     def _target_limits(self, problem: Product, target: Target) -> Sequence[Limit]:
-        return tiles.useful_limits(_multicast(self._view(problem)), target)
+        return tiles.useful_limits(_multicast(self._view(problem)), problem.precision, target)
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """Tell apart split-K with and without a cluster, multicast, persistent blocks, and those of warpgroups in turns.
 
         Each with early launch or not: the score does not see the launch, nor what a cluster costs, nor what
-        persistent blocks and turns save.
+        persistent blocks and turns save. Multicast with split-K are families, too.
         """
         ways = (columns["split"] > 1) + columns["cluster"] + 3 * (columns["share"] > 0)
         families: NDArray[np.int64] = (
-            2 * (ways + 4 * ((columns["persistent"] > 0) + columns["pingpong"])) + columns["early"]
+            2 * (ways + 6 * ((columns["persistent"] > 0) + columns["pingpong"])) + columns["early"]
         )
         return families
 

@@ -10,16 +10,15 @@ from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.single_kernel import Grid, Partials
 from wpk.schedules.split import split_axis, split_limits, useful_split
-from wpk.schedules.wgmma import widths
+from wpk.schedules.wgmma import multicast, widths
 from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma.multicast import (
     COLUMNS,
-    LEAST_COLUMNS,
-    NOTHING,
+    MOST_CLUSTER,
     PAIR,
     ROWS,
     Multicast,
-    paired_grid,
+    whole_clusters,
 )
 from wpk.schedules.wgmma.persistent import (
     persistent_axis,
@@ -33,7 +32,6 @@ from wpk.targets import Target
 _BOXES = (1, 2, 3, 4)  # of a step
 _BLOCK_M = (GROUP_ROWS, 2 * GROUP_ROWS)  # one or two consumer warpgroups
 _MOST_BOXES = 16  # of a pipeline: more do not fit, or begin after the first ones have come
-_MOST_SPLIT_CLUSTER = 8  # blocks of a cluster that every GPU of sm_90 places
 _MOST_FP32_COLUMNS = 128  # of a tile whose sums are kept twice
 _MOST_SUMS = 128 * 128  # of a warpgroup: 128 registers of each thread
 _MOST_SPLIT_COLUMNS = 128  # of a tile of split-K: so many sums and as many loads fit
@@ -50,11 +48,12 @@ class WgmmaSchedule(TileSchedule):
         split: Split-K: blocks among which a tile's reduction is split.
         cluster: 1 where these blocks are a cluster, and add their partial sums in its shared memory.
         early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
-        share: Multicast to two blocks of a cluster: 0 nothing; 1 tiles of A, to blocks side by side;
+        share: Multicast to blocks of a cluster: 0 nothing; 1 tiles of A, to blocks side by side;
             2 tiles of B, to blocks one below the other.
         persistent: Persistent blocks, which compute tiles one after another; 0 where each tile has a block.
         pingpong: 1 where two warpgroups of a persistent block have tiles in turns: one stores while the other
             multiplies.
+        shared_by: Blocks that a tile is multicast to: 2 or 4; 2 where nothing is multicast.
     """
 
     stages: int
@@ -64,16 +63,17 @@ class WgmmaSchedule(TileSchedule):
     share: int = 0
     persistent: int = 0
     pingpong: int = 0
+    shared_by: int = PAIR
 
     @property
     def threads(self) -> int:
         """Threads of a block: its consumer warpgroups, and the producer warp."""
-        groups = PAIR if self.pingpong else self.block_m // GROUP_ROWS
+        groups = 2 if self.pingpong else self.block_m // GROUP_ROWS
         return groups * GROUP_THREADS + WARP
 
     @property
     def cluster_shape(self) -> tuple[int, int, int]:
-        """Blocks of a cluster, of multicast or of split-K; persistent ones lie in a row."""
+        """Blocks of a cluster, of multicast and of split-K; persistent ones lie in a row."""
         if self.persistent:
             return self.multicast_a * self.multicast_b, 1, 1
         return self.multicast_b, self.multicast_a, self.split if self.cluster else 1
@@ -81,16 +81,17 @@ class WgmmaSchedule(TileSchedule):
     @property
     def multicast_a(self) -> int:
         """Blocks that a tile of A is multicast to; each copies one part of it."""
-        return PAIR if self.share == ROWS else 1
+        return self.shared_by if self.share == ROWS else 1
 
     @property
     def multicast_b(self) -> int:
         """Blocks that a tile of B is multicast to."""
-        return PAIR if self.share == COLUMNS else 1
+        return self.shared_by if self.share == COLUMNS else 1
 
     def grid(self, tiles: Grid) -> Grid:
         """Return the blocks for a grid of tiles: whole clusters, or persistent blocks."""
-        return persistent_grid(paired_grid(tiles, self.share), self.persistent)
+        whole = whole_clusters(tiles, self.multicast_a, self.multicast_b)
+        return persistent_grid(whole, self.persistent)
 
     def partials(self, grid: Grid) -> Partials | None:
         """Return the global memory in which partial sums meet; none where they meet in a cluster."""
@@ -103,6 +104,7 @@ def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, 
     (rows, columns, reduction, matrices), depth = sizes, box_depth(precision)
     tile_rows = up_to(_BLOCK_M, rows)
     boxes = -(-reduction // depth)
+    persistent = persistent_axis(rows, columns, target)
     return {
         "block_m": tile_rows,
         "block_n": widths.axis(rows, columns, matrices, tile_rows, precision, target),
@@ -110,8 +112,8 @@ def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, 
         "stages": (2, 3, 4, 6, 8),
         "split": split_axis(reduction, depth),
         "cluster": (0, 1),
-        "share": Multicast(rows, columns).axis(boxes, target),
-        "persistent": (persistent := persistent_axis(rows, columns, target)),
+        **Multicast(rows, columns).axes(boxes, len(persistent) > 1, target),
+        "persistent": persistent,
         "pingpong": pingpong_axis(persistent, precision),
     }
 
@@ -151,13 +153,16 @@ def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
     )
 
 
-def useful_limits(multicast: Multicast, target: Target) -> Sequence[Limit]:
+def useful_limits(product: Multicast, precision: Precision, target: Target) -> Sequence[Limit]:
     """Return what the target holds, and what pays there.
 
     Args:
-        multicast: Rows and columns of the product, whose tiles may be multicast.
+        product: Rows and columns of the product, whose tiles may be multicast.
+        precision: Of the product.
         target: The GPU.
     """
+    depth = box_depth(precision)
+    many = len(persistent_axis(product.rows, product.columns, target)) > 1
     return (
         *persistent_limits(target),
         Limit(
@@ -166,7 +171,7 @@ def useful_limits(multicast: Multicast, target: Target) -> Sequence[Limit]:
         ),
         *target_limits(target, WHOLE_WARPGROUPS),
         useful_split(target),
-        *multicast.limits(),
+        *product.limits(depth, many),
     )
 
 
@@ -184,23 +189,12 @@ _SHAPES = (
     ),
     Limit("cluster in (0, 1)", "cluster is 0 or 1"),
     Limit(
-        f"cluster == 0 or 2 <= split <= {_MOST_SPLIT_CLUSTER}",
-        f"a cluster has two to {_MOST_SPLIT_CLUSTER} blocks",
+        f"cluster == 0 or 2 <= split <= {MOST_CLUSTER}",
+        f"a cluster has two to {MOST_CLUSTER} blocks",
     ),
-    Limit(
-        f"share in ({NOTHING}, {ROWS}, {COLUMNS})",
-        "share is 0 (no multicast), 1 (of A) or 2 (of B)",
-    ),
-    Limit("share == 0 or split == 1", "blocks that multicast have whole reductions"),
-    Limit(
-        f"share == 0 or block_n >= {LEAST_COLUMNS}",
-        f"tiles that are multicast have at least {LEAST_COLUMNS} columns",
-    ),
+    *multicast.LIMITS,
     Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
     Limit("persistent == 0 or split == 1", "persistent blocks have whole reductions"),
-    Limit(
-        f"persistent % {PAIR} == 0 or share == 0", "persistent blocks that multicast are in pairs"
-    ),
     Limit("pingpong in (0, 1)", "pingpong is 0 or 1"),
     Limit("pingpong == 0 or persistent != 0", "warpgroups take turns in persistent blocks"),
     Limit(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from wpk.candidate import GENERATED, Kind
-from wpk.performance import ACHIEVED_L2, tensor_peak
+from wpk.performance import l2_seconds, tensor_peak
 from wpk.problems.signs import TIMES
 from wpk.report.plans.distance.subject import Subject
 from wpk.schedules import TEMPLATE_OF
@@ -100,8 +100,7 @@ def _of_movement(subject: Subject) -> Iterator[str]:
     read = float(work.block_transactions[0]) * target.transaction_bytes
     moved = float(work.blocks[0]) * (read + float(work.store_bytes[0]))
     times = moved / max(problem.traffic().bytes, 1)
-    seconds = moved / (target.l2_bandwidth * ACHIEVED_L2)
-    if times >= _MOVED and seconds >= _PART * subject.seconds:
+    if times >= _MOVED and l2_seconds(work, target)[0] >= _PART * subject.seconds:
         again = "every tile reads its operands anew"
         if problem.matrix_precision is None:
             again = "elements are read again, or lie apart"

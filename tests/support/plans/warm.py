@@ -1,30 +1,26 @@
 """wpk's pipeline with what is slow to start kept from case to case: compilers and the emulator.
 
-Only these change: processes that compile are those of one pool, kernels run in one emulator (in a
+Only these change: processes that compile are those of one pool for each architecture, kernels run in one emulator (in a
 process of its own as always), and fewer schedules of each problem may be compiled.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from unittest.mock import patch
+
+import pytest
 
 import wpk.engine.engine
 import wpk.search.models.model_search as model_search
-from wpk.build import Compilation, CompiledKernel, CompilePool, KernelCache
-from wpk.build.pool import Progress
+from support.plans.quick_search import WAYS, OneForAll
+from wpk.build import CompilePool, KernelCache
 from wpk.emulator import GUARDED, EmulatorProcess
 from wpk.execution import Device
-from wpk.kernel_source import KernelSource
 from wpk.libraries import NumpyLibraries
 from wpk.runtime import RuntimeProcess
 from wpk.search.models.static_search import Shortlists
-from wpk.trial import Status
 
 LAUNCH_SECONDS = 60.0
-WAYS = ("from_model", "from_lock")
-"""Modules of the pipeline that compile."""
-
 CASES_A_DEVICE = 60
 """An emulator keeps what it loaded: it is made new now and then."""
 
@@ -42,7 +38,7 @@ class Warm:
         """
         self._finalists = finalists
         self._cubins = cubins
-        self._pool: CompilePool | None = None
+        self._pools: dict[str, CompilePool] = {}
         self._device: EmulatorProcess | None = None
         self._used = 0
         self._models: dict[str, bytes] = {}
@@ -73,8 +69,8 @@ class Warm:
             each.stop()
         self.drop_device()
         self._runtime.close()
-        if self._pool is not None:
-            self._pool.close()
+        for pool in self._pools.values():
+            pool.close()
 
     def _lent_runtime(self, models: Mapping[str, bytes]) -> "_LentRuntime":
         self._models |= models
@@ -101,10 +97,24 @@ class Warm:
     def _compile_pool(
         self, arch: str, *, cache: KernelCache
     ) -> AbstractContextManager[CompilePool]:
-        if self._pool is None:
-            kind = CompilePool if self._cubins else _OneForAll
-            self._pool = kind(arch, cache=cache, workers=1)
-        return nullcontext(self._pool)
+        if arch not in self._pools:
+            kind = CompilePool if self._cubins else OneForAll
+            self._pools[arch] = kind(arch, cache=cache, workers=1)
+        return nullcontext(self._pools[arch])
+
+
+@pytest.fixture(name="warm", scope="module")
+def fixture_warm() -> Iterator[Warm]:
+    """As few kernels compiled as can be: for tests that ask for right numbers, of whatever schedule."""
+    with Warm(finalists=1) as warm:
+        yield warm
+
+
+@pytest.fixture(name="warm_without_cubins", scope="module")
+def fixture_warm_without_cubins() -> Iterator[Warm]:
+    """`warm`, for tests that are not the first to compile their templates: only the CPU has its kernels."""
+    with Warm(finalists=1, cubins=False) as warm:
+        yield warm
 
 
 class _LentRuntime:
@@ -115,21 +125,3 @@ class _LentRuntime:
 
     def close(self) -> None:
         """Nothing: others use it."""
-
-
-class _OneForAll(CompilePool):
-    """Compiles the first kernel, and gives its machine code for every other one."""
-
-    _first: CompiledKernel | None = None
-
-    def compile(
-        self, sources: Iterable[KernelSource], progress: Progress | None = None
-    ) -> Iterator[Compilation]:
-        """See `CompilePool.compile`."""
-        del progress
-        for source in dict.fromkeys(sources):
-            if self._first is None:
-                self._first = next(super().compile([source])).kernel
-            assert self._first is not None
-            kernel = replace(self._first, digest=source.digest, entry=source.entry)
-            yield Compilation(source, Status.OK, kernel, None, 0.0, cached=False)
