@@ -1,6 +1,6 @@
 """The zoo: networks of full size, one a family, and others that a commit draws, beside PyTorch.
 
-Each is tuned for a minute from an empty store of its own: no network profits from what another measured.
+Each is tuned for 40 seconds from an empty store of its own: no network profits from what another measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rows.tuned import INPUT_SEED, Case, RefusedError, Subject, measure_tuned
 from wpk.dtypes import Precision
 from wpk.plan.measurement import Ratio
 
-BUDGET = "60s"
+BUDGET = "40s"
 """Of tuning each network, from its file to the last check."""
 
 HALF = Ratio(0.5, 0.5, 0.5)
@@ -130,7 +130,7 @@ def groups() -> list[Together]:
 
 def rows() -> list[Row]:
     """One a network, precision and batch, and one a group of them."""
-    claim = "tuned for a minute from an empty store, beside PyTorch, eager and compiled"
+    claim = "tuned for 40 seconds from an empty store, beside PyTorch, eager and compiled"
     found = [
         Row(f"zoo.{case}", claim, partial(_measure, case, group.each), goals=(group.each,))
         for group in groups()
@@ -144,10 +144,10 @@ def rows() -> list[Row]:
 
 
 def _measure(case: ZooCase, goal: Goal, context: Context) -> Outcome:
-    minute = replace(context, budget=BUDGET)
-    case.model(minute)  # what torch does not export, wpk does not refuse
+    brief = replace(context, budget=BUDGET)
+    case.model(brief)  # what torch does not export, wpk does not refuse
     try:
-        outcome = measure_tuned(case, partial(measure_beside, case, USUAL, goal), minute)
+        outcome = measure_tuned(case, partial(measure_beside, case, USUAL, goal), brief)
     except RefusedError as error:
         return refused(goal, str(error))
     if outcome.figures["plan"]["inconclusive"]:
