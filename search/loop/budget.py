@@ -11,7 +11,7 @@ behind it takes as long as it takes: measuring gets what is left, and at least `
 whole engines are compared, too (`Watch`).
 
 Trials known from the store count like fresh ones, since they cost nothing more. Trials of a library's
-implementations, of those that it thinks best, come first and are not counted as trials. Patience is the number of
+implementations, of those that it thinks best, take a share of a problem's time and are not counted as trials. Patience is the number of
 trials without an improvement after which a problem is left alone. Finalists are the best
 schedules, which are measured again side by side in so many rounds, on top of the trials.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -17,9 +17,10 @@ from wpk.candidate import GENERATED, Candidate, Maker
 from wpk.errors import ScheduleError
 from wpk.search.loop.budget import Slice
 from wpk.search.loop.competition import Competition
+from wpk.search.loop.library_turn import LibraryTurn
 from wpk.search.loop.problem_trials import ProblemTrials
 from wpk.search.loop.result import Stop, TuningResult
-from wpk.search.loop.task import Rival, Task
+from wpk.search.loop.task import Task
 from wpk.search.loop.tuning import Session
 from wpk.search.store import Stage, problem_digest
 from wpk.trial import Status, Trial
@@ -80,19 +81,28 @@ class ProblemTuning:
             self.expect_finalists()
 
     def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
-        """Try the libraries, then schedules until there is a reason to stop; may be called again, with more to spend."""
+        """Try schedules, and libraries in between, until there is a reason to stop; may be called again, with more to spend."""
         self.expect(limits)
-        for rival in self.task.rivals:
-            self._try_library(rival)
-            after_trial()
-        while (stop := self._why_stop()) is None:
+        turn = LibraryTurn(self._session.clock(), limits)
+        untried = self._of_libraries()
+        following = None if limits.is_first else next(untried, None)
+        while True:
+            stop = self._why_stop()
+            if following is not None and self._is_due(turn, stop):
+                self._count(self._trials.search(following))
+                turn.passed(self._session.clock())
+                following = next(untried, None)
+                after_trial()
+                continue
+            if stop is not None:
+                return stop
             self._ask()
             if self._asked:
                 self._try_next()
                 if not limits.is_first:
                     self.expect_finalists()
                 after_trial()
-        return stop
+            turn.now = self._session.clock()
 
     def finish(self, stop: Stop) -> TuningResult:
         """Compare the best side by side, unless the store knows how that ends, and choose.
@@ -194,26 +204,26 @@ class ProblemTuning:
         """Whether nothing ran correctly yet; the budget does not end the search then."""
         return bool(self.tried) and self._best == inf
 
-    def _try_library(self, rival: Rival) -> None:
-        """Try the implementations that the library thinks best, without those that it never makes ready.
+    def _of_libraries(self) -> Iterator[Candidate]:
+        """The implementations to try that libraries think best, beside those that they never make ready."""
+        for rival in self.task.rivals:
+            ready = 0
+            for candidate in rival.candidates:
+                if ready >= self._session.effort.library:
+                    break
+                if candidate not in self._trials.known:
+                    yield candidate
+                ready += self._trials.known[candidate].trial.status is not Status.REJECTED
 
-        When the problem's time is over, only as many are tried as are compared; when the run's time is over, only
-        one. So no problem is decided without the library.
+    def _is_due(self, turn: LibraryTurn, stop: Stop | None) -> bool:
+        """Whether a library's next implementation is tried now, and not a schedule.
+
+        One is tried whatever the time, so that no problem is decided without the library; others within their share of
+        the problem's time, or where schedules leave some.
         """
-        tried = 0
-        for candidate in rival.candidates:
-            if tried >= self._library_trials():
-                return
-            if candidate not in self._trials.known:
-                self._count(self._trials.search(candidate))
-            tried += self._trials.known[candidate].trial.status is not Status.REJECTED
-
-    def _library_trials(self) -> int:
-        """Return how many of the library's implementations may still be tried in the time that is left."""
-        most, now = self._session.effort.library, self._session.clock()
-        if now < self._limits.until and not self._limits.is_first:
-            return most
-        return min(most, LIBRARY_FINALISTS if now < self._limits.end else 1)
+        if all(trial.status is Status.REJECTED for trial in self.library):
+            return True
+        return turn.has_time_left if stop is not None else turn.is_within_share
 
     def _ask(self) -> None:
         """Ask for as many schedules as may be outstanding, and have them compiled."""

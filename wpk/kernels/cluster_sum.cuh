@@ -7,6 +7,7 @@
 #include <wpk/kernels/cluster.cuh>
 #include <wpk/kernels/cluster_parts.cuh>
 #include <wpk/kernels/epilogue.cuh>
+#include <wpk/kernels/named_barrier.cuh>
 #include <wpk/kernels/tile_store.cuh>
 
 namespace wpk
@@ -108,6 +109,7 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         float* const matrix = reinterpret_cast<float*>(shared);
         keepPartialSums<Shape, V>(sums, matrix);
         parts.send(matrix, rank);
+        syncThreads(1, Shape::consumers); // @own_rows_staged: its own barrier says so too, but to no race detector
         // Under way while the parts come; before, the fence would wait for them.
         typename Columns::Fetched fetched[kItems];
         WPK_UNROLL

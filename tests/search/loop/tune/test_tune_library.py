@@ -1,7 +1,8 @@
-"""A library beside the templates: tried first, compared last, never counted as a schedule."""
+"""A library beside the templates: it has a share of the time, and is never counted as a schedule."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from support.plans.candidates import library_call
 
 from wpk.candidate import GENERATED
 from wpk.problems import Matmul
-from wpk.search.loop.budget import Budget
+from wpk.search.loop.budget import Budget, Slice
+from wpk.search.loop.library_turn import LibraryTurn
 from wpk.search.loop.result import Stop
 from wpk.search.loop.task import Rival, Task
+from wpk.search.loop.tune_problem import FEWEST
 from wpk.search.store.records import Stage
 from wpk.trial import Status, Trial
 from wpk.trial_bench.request import Request
@@ -90,16 +93,29 @@ def test_a_problem_that_the_budget_does_not_reach_is_compared_with_its_best_gues
     assert {each.candidate.configuration for each in late.finalists} == {schedule, ENGINES[1]}
 
 
-@pytest.mark.parametrize(("seconds", "tried"), [(10.0, 2), (1000.0, 4)])
-def test_a_first_turn_tries_as_few_as_are_compared_and_the_others_come_if_there_is_time(
+@pytest.mark.parametrize(("seconds", "tried"), [(10.0, 1), (1000.0, 4)])
+def test_a_first_turn_tries_none_and_later_ones_as_many_as_their_share_of_the_time_allows(
     bench: Any, task: Task, make_product: MakeProduct, seconds: float, tried: int
 ) -> None:
     bench.effort = replace(bench.effort, library=4)
     other = replace(bench.task(make_product(1024, 512, 512)), rivals=(RIVAL,))
     found = bench.tune([task, other], budget=Budget(seconds=seconds))
     assert [len(each.library) for each in found] == [tried, tried]
-    first = [request.candidate.maker.name for request in bench.runner.requests[:3]]
-    assert first == ["cuDNN", "cuDNN", "tiled"]
+    makers = [request.candidate.maker.name for request in bench.runner.requests]
+    first = makers.index("cuDNN")
+    assert makers[:first] == ["tiled"] * first
+    assert first >= 2 * FEWEST
+
+
+@pytest.mark.parametrize(("seconds", "due"), [(1.7, 1), (3.4, 2), (inf, 4)])
+def test_tries_stay_within_a_quarter_of_the_time(seconds: float, due: int) -> None:
+    """Of 0.4 s each, where a first one is tried in any case."""
+    turn = LibraryTurn(100.0, Slice(until=100.0 + seconds))
+    tries = 0
+    while tries < 4 and turn.is_within_share:
+        tries += 1
+        turn.passed(turn.now + 0.4)
+    assert tries == due
 
 
 def _known_schedule(bench: Any, task: Task) -> tuple[tuple[str, int], ...]:
