@@ -174,7 +174,7 @@ def test_a_row_tells_refusals_of_wpk_from_failures_of_others(
 
     def raising(error: Exception) -> Any:
         def measure(_case: Any, _measure: Any, given: Context) -> Outcome:
-            assert given.budget == "60s"
+            assert given.budget == "40s"
             raise error
 
         return measure

@@ -23,7 +23,7 @@ from wpk.plan.control import CONTROL
 from wpk.plan.plan_file import read_plan
 from wpk.runtime import RUNTIME
 
-pytestmark = pytest.mark.usefixtures("one_cubin")
+pytestmark = pytest.mark.usefixtures("one_finalist")
 
 
 def planned(text: str, folder: Path, **options: Any) -> tuple[Path, PlanBundle]:

@@ -12,7 +12,6 @@ import pytest
 from support.devices.stream_device import Streams
 from support.networks.control_flow_models import DRAWN, KEPT, MODELS, drawn
 from support.networks.fallback_models import LEFT_ALONE, text_model
-from support.plans.quick_search import every_cubin
 
 import wpk
 from wpk.assembly import write_lock
@@ -36,7 +35,7 @@ from wpk.plan.plan_file import (
 )
 from wpk.progress import silent
 
-pytestmark = pytest.mark.usefixtures("one_cubin")
+pytestmark = pytest.mark.usefixtures("one_finalist")
 
 
 @pytest.fixture(name="plans", scope="module")
@@ -116,10 +115,7 @@ def test_bodies_are_of_the_precision_that_is_asked_for(tmp_path: Path) -> None:
     assert {check.outcome for check in step.evidence.checks} == {Outcome.OK}
 
 
-def test_bodies_are_checked_as_every_plan_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    every_cubin(monkeypatch)  # it is verified
+def test_bodies_are_checked_as_every_plan_is(tmp_path: Path) -> None:
     onnx.save(MODELS["nested"](), tmp_path / "m.onnx")
     bundle = wpk.optimize(
         tmp_path / "m.onnx",

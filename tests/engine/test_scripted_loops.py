@@ -17,7 +17,7 @@ from wpk.errors import VerificationError
 from wpk.plan import PlanBundle
 from wpk.plan.control import CONTROL
 
-pytestmark = pytest.mark.usefixtures("one_cubin")
+pytestmark = pytest.mark.usefixtures("one_finalist")
 
 
 @pytest.fixture(name="plans", scope="module")

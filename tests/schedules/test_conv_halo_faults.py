@@ -38,7 +38,7 @@ FAULTS = [
     ),
     Fault(
         "a slot is given back by fewer warps than read it",
-        change("consumers_counted", "Warps * Blocks", "Warps * Blocks - 1"),
+        change("consumers_counted", "Warps * Group::blocks", "Warps * Group::blocks - 1"),
     ),
     Fault(
         "fewer bytes of a patch are announced than arrive",

@@ -153,11 +153,12 @@ def _why_unlisted(
     What is tried may depend on how many multiprocessors a GPU has, which is not known here: such
     parameters are left to the template's limits.
     """
-    on_large = template.axes(problem, target)
-    on_small = template.axes(problem, replace(target, sm_count=1))
+    counts = {target.sm_count, *(1 << bit for bit in range(target.sm_count.bit_length()))}
+    axes = [template.axes(problem, replace(target, sm_count=count)) for count in counts]
     for name, value in schedule.parameters():
-        tried = on_large[name]
-        if name != EARLY and tried == on_small[name] and value not in tried:
+        tried = axes[0][name]
+        is_fixed = name != EARLY and all(each[name] == tried for each in axes)
+        if is_fixed and value not in tried:
             return f"{name}={value} is none of {', '.join(map(str, tried[:12]))}"
     return None
 

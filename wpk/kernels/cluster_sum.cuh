@@ -66,7 +66,7 @@ WPK_DEVICE void addPartialSums(float (&values)[V], const float* const (&parts)[B
     for (int e = 0; e < V; e += kRead)
     {
         WPK_UNROLL
-        for (int block = 0; block < Blocks; ++block) // @added_in_order
+        for (int block = 0; block < Blocks; ++block) // in their order
         {
             const auto part = load<float, kRead>(parts[block] + at + stagedColumn<Shape, V>(e));
             WPK_UNROLL
@@ -109,7 +109,7 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         float* const matrix = reinterpret_cast<float*>(shared);
         keepPartialSums<Shape, V>(sums, matrix);
         parts.send(matrix, rank);
-        syncThreads(1, Shape::consumers); // @own_rows_staged: its own barrier says so too, but to no race detector
+        syncThreads(1, Shape::consumers); // the barrier of the parts says so too, but to no race detector
         // Under way while the parts come; before, the fence would wait for them.
         typename Columns::Fetched fetched[kItems];
         WPK_UNROLL

@@ -69,7 +69,7 @@ private:
             const int row = own + turn * kRows;
             if (Rows % kRows != 0 && row >= Rows)
                 break;
-            const int there = first + row < limit ? bytes : 0; // @copied_rows
+            const int there = first + row < limit ? bytes : 0;
             const T* const at = from + place(minOf(first + row, limit - 1)) * stride;
             copyAsync<CopyBytes>(to + turn * (kRows * panelChunks * 16), at, there); // @row_below
         }

@@ -29,6 +29,7 @@ from wpk.problems.phrases import area, batch_words, by, sentence, step_words
 from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic, no_bytes
 from wpk.problems.resized_layout import resized
 
+_WIDE = 264  # filters of two of the widest tiles that are multicast, and some more
 _FEW_CHANNELS = 4
 """Images with so many are read in other ways than those with more: odd siblings keep their channels."""
 
@@ -220,7 +221,7 @@ class Convolution(Problem):
                         yield groups, groups * each, groups * filters
         else:
             few = self.c <= _FEW_CHANNELS
-            for least in ROWS:
+            for least in (*ROWS, _WIDE):
                 for c in (self.c,) if few else ragged(self.c, of_x, LEAST):
                     yield 1, c, above(least, self.k, of_y)
 

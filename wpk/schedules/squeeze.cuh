@@ -186,7 +186,7 @@ struct SqueezeBlock
             const int at = target * step + chunk * 4;
             if (at < end)
                 storeAsync(clusterAddress(sharedAddress(shared + place + chunk * 4), target), load<float, 4>(from + at),
-                    clusterAddress(barrierOf(meeting), target)); // @sent
+                    clusterAddress(barrierOf(meeting), target));
         }
     }
 
@@ -487,7 +487,7 @@ private:
         constexpr int perRow = run * maxOf(1, Operands::count);
         constexpr int atOnce = maxOf(1, minOf(minOf(4, ceilDivide(places, lanes)), 64 / perRow));
         const int lane = thread / columns;
-        const bool isKept = scalesKept && inputs[scaledAt] == inputs[0]; // @what_is_scaled
+        const bool isKept = scalesKept && inputs[scaledAt] == inputs[0];
         for (int column = thread % columns; lane < lanes && column < Shape::stored; column += columns)
         {
             const int channel = begin + column * run;

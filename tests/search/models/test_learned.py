@@ -78,8 +78,11 @@ def test_ranks_what_it_was_taught_better_than_the_estimate() -> None:
         told = learned_seconds(
             space.problem, space.template, H100, space.columns(np.arange(len(space.table)))
         )
-        ran = np.isfinite(space.costs)
-        if told is not None and ran.sum() > 50:
+        if told is None:
+            continue
+        # Some were recorded when kernels took less shared memory, and fit no SM today.
+        ran = np.isfinite(space.costs) & np.isfinite(told) & np.isfinite(space.estimates)
+        if ran.sum() > 50:
             errors = [
                 np.abs(np.log(said[ran] / space.costs[ran])).mean()
                 for said in (told, space.estimates)

@@ -59,7 +59,7 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
     if (isProducer)
     {
         if constexpr (Shape::splitCluster > 1)
-            clusterParts<Shape>(shared).init(); // @parts_prepared
+            clusterParts<Shape>(shared).init();
         pipeline.init();
     }
     if constexpr (Shape::multicast > 1)

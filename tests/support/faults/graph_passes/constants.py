@@ -113,7 +113,7 @@ FAULTS = (
     BrokenPass(
         "blocks begin a pixel later",
         "column-parts",
-        "clean.column_parts",
+        "clean.window_pixels",
         "here = (along >= 0) & (along < size)",
         "here = (along >= 1) & (along < size)",
         _COLUMNS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from support.faults.graph_passes import (
     byte_products,
     constants,
+    convolutions,
     exported,
     free_lengths,
     linear,
@@ -22,6 +23,7 @@ from support.faults.graph_passes.broken_pass import BrokenPass
 KIT: tuple[BrokenPass, ...] = (
     *linear.FAULTS,
     *constants.FAULTS,
+    *convolutions.FAULTS,
     *recognition.FAULTS,
     *recurrent.FAULTS,
     *movement.FAULTS,
