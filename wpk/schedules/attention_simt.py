@@ -46,7 +46,7 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
     """A warp to a row of queries: what tensor cores cannot read."""
 
     name: ClassVar[str] = "attention_simt"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     problem_type = Attention
     schedule_type = AttentionSimtSchedule
 

@@ -57,7 +57,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
     """Inputs and weights are loaded once for all outputs of a thread's tile; sums are fp32."""
 
     name: ClassVar[str] = "depthwise"
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
     problem_type = Convolution
     schedule_type = DepthwiseSchedule
 

@@ -55,7 +55,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
     """Walks y's rows; inputs are read at their own strides."""
 
     name: ClassVar[str] = "elementwise"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     problem_type = Elementwise
     schedule_type = ElementwiseSchedule
 

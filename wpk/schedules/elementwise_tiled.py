@@ -47,7 +47,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
     """Tiles cross from one axis to the other through shared memory."""
 
     name: ClassVar[str] = "elementwise_tiled"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     problem_type = Elementwise
     schedule_type = TiledSchedule
 

@@ -62,7 +62,7 @@ class GemmSkinnyTemplate(SingleKernelTemplate[Matmul, SkinnySchedule]):
     """Products of at most 16 rows in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_skinny"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Matmul
     schedule_type = SkinnySchedule
 

@@ -72,7 +72,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     """A warp or a block to a row; statistics are fp32, a layer norm's in two passes."""
 
     name: ClassVar[str] = "normalisation"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     problem_type = Normalisation
     schedule_type = NormalisationSchedule
 

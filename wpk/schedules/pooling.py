@@ -21,7 +21,7 @@ class PoolingTemplate(VectorTemplate[Pooling]):
     """Every window is read by its own thread; neighbours meet in the L1 cache."""
 
     name: ClassVar[str] = "pooling"
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
     problem_type = Pooling
 
     def why_not(self, problem: Pooling, target: Target) -> str | None:

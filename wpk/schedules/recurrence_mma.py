@@ -54,7 +54,7 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
     """Blocks that share the units and keep their rows of R."""
 
     name: ClassVar[str] = "recurrence_mma"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Recurrence
     schedule_type = RecurrenceMmaSchedule

@@ -37,7 +37,7 @@ class RecurrenceSimtTemplate(SingleKernelTemplate[Recurrence, RecurrenceSimtSche
     """Blocks that wait for nobody."""
 
     name: ClassVar[str] = "recurrence_simt"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Recurrence
     schedule_type = RecurrenceSimtSchedule
 

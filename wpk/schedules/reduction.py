@@ -62,7 +62,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     """Threads walk the axis along which the inputs are contiguous, reduced or not; sums are fp32, or fp64."""
 
     name: ClassVar[str] = "reduction"
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
     problem_type = Reduction
     schedule_type = ReductionSchedule
 
