@@ -40,9 +40,10 @@ class Compiler:
         self.futures: list[Future[Compilation]] = []
 
     def __call__(self, source: KernelSource) -> Future[Compilation]:
-        self.sources.append(source)
-        self.futures.append(Future())
-        return self.futures[-1]
+        future: Future[Compilation] = Future()
+        self.futures.append(future)
+        self.sources.append(source)  # last: tests wait for it, in another thread
+        return future
 
     def finish(self) -> None:
         for source, future in zip(self.sources, self.futures, strict=True):
