@@ -7,6 +7,7 @@
 in fp32, as ONNX Runtime computes; ONNX's own function divides by 0 where x is zero everywhere.
 """
 
+from typing import Any
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -94,6 +95,6 @@ class _Parts(NodeParts):
     def _number(self, name: str, value: float) -> gs.Constant:
         return self.editor.constant(f"{self.node.name}_{name}", np.array(value, np.float32))
 
-    def _one(self, op: str, *inputs: gs.Tensor, **attributes: object) -> gs.Variable:
+    def _one(self, op: str, *inputs: gs.Tensor, **attributes: Any) -> gs.Variable:
         """Append a node of one number in fp32."""
         return self.add(op, *inputs, shape=[], dtype=_FP32, **attributes)

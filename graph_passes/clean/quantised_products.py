@@ -11,6 +11,7 @@ weights say, in 16 bits as well, which hold the differences of bytes. Where all 
 sum is a Cast back to floating point, a sum that is rounded serves as well as one that is converted.
 """
 
+from typing import Any
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -157,6 +158,6 @@ class _Parts(NodeParts):
             return wide
         return self.add("Sub", wide, self.cast(zero, _FP32))
 
-    def _product(self, op: str, *operands: gs.Tensor, **attributes: object) -> gs.Variable:
+    def _product(self, op: str, *operands: gs.Tensor, **attributes: Any) -> gs.Variable:
         """Append a product in fp32, of the shape of the node's output."""
         return self.add(op, *operands, like=self.node.outputs[0], dtype=_FP32, **attributes)

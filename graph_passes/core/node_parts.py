@@ -1,6 +1,7 @@
 """Adding the nodes that stand for one node, whose names begin with its."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -26,7 +27,7 @@ class NodeParts:
         shape: Dims | None = None,
         like: gs.Tensor | None = None,
         dtype: DTypeLike | None = None,
-        **attributes: object,
+        **attributes: Any,
     ) -> gs.Variable:
         """Add a node; its result has the shape and type of the first input, where no other is named.
 
@@ -50,23 +51,23 @@ class NodeParts:
         """Make a constant of int64: sizes, axes, places."""
         return self.editor.constant(f"{self.node.name}_ints", np.array(values, np.int64))
 
-    def reshaped(self, x: gs.Tensor, shape: Dims) -> gs.Tensor:
+    def reshaped(self, x: gs.Tensor, shape: Sequence[int | str | None]) -> gs.Tensor:
         """Return ``x`` in another shape, of which one size may be free.
 
         A free size that ``x`` has at the same place stays what it is (0); any other, such as the product of a free
         batch and something else, is what is left of the elements (-1).
         """
-        target = target_of(dims(x) or [], shape)
+        target = target_of(dims(x) or [], list(shape))
         if target is None:
             raise ValueError(f"'{x.name}' of shape {x.shape} has several free sizes in {shape}")
-        return self.add("Reshape", x, self.ints(target), shape=shape)
+        return self.add("Reshape", x, self.ints(target), shape=list(shape))
 
     def transposed(self, x: gs.Tensor, perm: Sequence[int]) -> gs.Tensor:
         """Return ``x`` with its axes in another order."""
         shape = [x.shape[axis] for axis in perm]
         return self.add("Transpose", x, shape=shape, perm=list(perm))
 
-    def cast(self, x: gs.Tensor, dtype: DTypeLike, **attributes: object) -> gs.Tensor:
+    def cast(self, x: gs.Tensor, dtype: DTypeLike, **attributes: Any) -> gs.Tensor:
         """Return ``x`` in another of the types that NumPy or kernels have."""
         wanted = np.dtype(dtype)
         to = onnx.helper.np_dtype_to_tensor_dtype(wanted)

@@ -8,6 +8,7 @@ can: that Compress is ONNX Runtime's, and reads the places alone instead of all 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -116,7 +117,7 @@ class _Writer(NodeParts):
         )
         return self.inside("ScatterND", empty, index, rows, shape=whole)
 
-    def inside(self, op: str, *inputs: gs.Tensor, shape: Dims, **attributes: object) -> gs.Tensor:
+    def inside(self, op: str, *inputs: gs.Tensor, shape: Dims, **attributes: Any) -> gs.Tensor:
         """Add a node of the body; all of them compute with int64."""
         made = self.add(op, *inputs, shape=shape, dtype=np.int64, **attributes)
         self.body.append(made.inputs[0])

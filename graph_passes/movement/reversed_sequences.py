@@ -36,24 +36,29 @@ class ReversedSequences(Rule[_Sequences]):
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Sequences | Refusal:
         """Match where the steps are counted, and so are batches that stand behind them."""
-        x, batch_first = node.inputs[0], int(node.attrs.get("batch_axis", 1)) == 0
-        shape = dims(x) or [None, None]
-        if not isinstance(shape[int(batch_first)], int):
-            return Refusal(node.name, f"'{x.name}' has shape {x.shape}: its steps must be known")
-        if not batch_first and not isinstance(shape[1], int):
-            words = (
-                f"'{x.name}' has shape {x.shape}: its batch is free, and stands behind the steps"
-            )
-            return Refusal(node.name, words)
+        batch_first = int(node.attrs.get("batch_axis", 1)) == 0
+        shape = dims(node.inputs[0]) or [None, None]
         if batch_first and graph.opset < _BATCHES_SINCE:
             return Refusal(node.name, f"GatherND has no batches at opset {graph.opset}")
-        return _Sequences(node, shape, batch_first)
+        reason = _why_not(shape, batch_first)
+        words = f"'{node.inputs[0].name}' has shape {shape}: {reason}"
+        return Refusal(node.name, words) if reason else _Sequences(node, shape, batch_first)
 
     def rewrite(self, editor: GraphEditor, match: _Sequences) -> None:
         """Compute the places, and gather."""
         to = _Writer(editor, match.node)
         gathered = to.by_batches(match.shape) if match.batch_first else to.by_steps(match.shape)
         editor.replace(match.node.outputs[0], gathered)
+
+
+def _why_not(shape: Dims, batch_first: bool) -> str | None:
+    if not isinstance(shape[int(batch_first)], int):
+        return "its steps must be known"
+    if not batch_first and not isinstance(shape[1], int):
+        return "its batch is free, and stands behind the steps"
+    if not batch_first and sum(not isinstance(size, int) for size in shape) > 1:
+        return "several sizes behind the batch are free"
+    return None
 
 
 class _Writer(NodeParts):
