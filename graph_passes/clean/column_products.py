@@ -19,13 +19,13 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.clean.window_pixels import window_pixels
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.kinds import Numbers, numbers_of
+from wpk.graph_passes.core.known import follows_from_constants
 from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import (
     Dims,
     dims,
     given,
     is_float,
-    is_op,
     static_shape,
     window_numbers,
 )
@@ -70,7 +70,7 @@ class ColumnProducts(Rule[_Convolution]):
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Convolution | Refusal | None:
         """Match where all sizes but the batch are known."""
-        if numbers_of(node) is not Numbers.FP64 and not _is_computed(node.inputs[1]):
+        if numbers_of(node) is not Numbers.FP64 and follows_from_constants(node.inputs[1]):
             return None
         reason = _why_not(node)
         if reason is None and node.op == "ConvTranspose" and graph.opset < _COL2IM_SINCE:
@@ -85,22 +85,6 @@ class ColumnProducts(Rule[_Convolution]):
         to = _Writer(editor, match)
         made = to.spread() if match.node.op == "ConvTranspose" else to.convolved()
         editor.replace(match.node.outputs[0], made)
-
-
-def _is_computed(tensor: gs.Tensor) -> bool:
-    """Whether what a run is given decides it."""
-    seen, waiting = set(), [tensor]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, gs.Constant) or each.is_empty() or id(each) in seen:
-            continue
-        if not each.inputs:
-            return True
-        seen.add(id(each))
-        (maker,) = each.inputs
-        if not (is_op(maker, "Shape", "Size") and static_shape(maker.inputs[0]) is not None):
-            waiting += maker.inputs
-    return False
 
 
 def _why_not(node: gs.Node) -> str | None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import is_fp8
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import FLOAT8, element_type, given, rank, static_shape
 
@@ -48,7 +49,7 @@ class QuantisationParts(Rule[gs.Node]):
 def _why_not(node: gs.Node) -> str | None:
     stored, other = _stored_and_real(node)
     dtype = _type_of(stored)
-    if not _is_constant(stored) and dtype not in _INTEGERS and (dtype is None or not is_fp8(dtype)):
+    if not is_constant(stored) and dtype not in _INTEGERS and (dtype is None or not is_fp8(dtype)):
         return f"'{stored.name}' has a type that kernels do not quantise to"
     if _type_of(other) is None:
         return f"'{other.name}' has a type that NumPy lacks, or none that is known"
@@ -77,15 +78,11 @@ def _why_not_spread(node: gs.Node, parameter: gs.Tensor) -> str | None:
     shape = static_shape(parameter)
     if shape is None:
         return f"the shape of '{parameter.name}' is not known"
-    if node.attrs.get("block_size", 0) and not _is_constant(parameter):
+    if node.attrs.get("block_size", 0) and not is_constant(parameter):
         return f"'{parameter.name}', a number for each block, is computed"
     if node.attrs.get("block_size", 0) and static_shape(node.inputs[0]) is None:
         return f"'{node.inputs[0].name}' has blocks, and a shape that is not known"
     return None
-
-
-def _is_constant(tensor: gs.Tensor) -> bool:
-    return isinstance(tensor, gs.Constant)
 
 
 def _is_zero(tensor: gs.Tensor) -> bool:
@@ -132,7 +129,7 @@ class _Parts(NodeParts):
 
     def _restored_constant(self, q: gs.Constant) -> gs.Tensor:
         scale, zero = self._spread(_SCALE), self._zero()
-        if not isinstance(scale, gs.Constant) or not (zero is None or _is_constant(zero)):
+        if not isinstance(scale, gs.Constant) or not (zero is None or is_constant(zero)):
             held = self.editor.constant(f"{q.name}_fp32", q.values.astype(np.float32))
             value = held if zero is None else self._computed("Sub", held, zero)
             return self._computed("Mul", value, scale)
