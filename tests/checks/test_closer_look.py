@@ -326,7 +326,11 @@ def test_shapes_are_looked_for_until_one_is_moved(
 ) -> None:
     class Longer(Moved):
         def outputs(self, noise: Noise | None = None) -> dict[str, NDArray[np.generic]]:
-            longer = 0 if noise is None or noise.seed != 2 else (weak if noise.strength == 1.0 else strong)
+            longer = (
+                0
+                if noise is None or noise.seed != 2
+                else (weak if noise.strength == 1.0 else strong)
+            )
             return {"y": np.resize(super().outputs(noise)["y"], 40 + longer)}
 
     model = Longer(np.arange(40), 0, 0)

@@ -65,7 +65,7 @@ WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid,
             WPK_UNROLL
             for (int v = 0; inside[i] && v < V; ++v)
             {
-                const Number value = toNumber<Number>(values[i][v]);
+                const Number value = toNumber<Number>(values[i][v]); // @pooled_element
                 if constexpr (Problem::isMax)
                     result[v] = larger(result[v], value);
                 else

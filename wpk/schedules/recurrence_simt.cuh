@@ -53,7 +53,8 @@ struct RecurrentBlock
                 for (int row = 0; row < rows; ++row)
                 {
                     for (int i = 0; i < valid; ++i)
-                        sums[gate][row] += weights[i] * load<Number, 1>(states + row * hidden + column + i)[0];
+                        sums[gate][row] +=
+                            weights[i] * load<Number, 1>(states + row * hidden + column + i)[0]; // @state_multiplied
                 }
             }
         }

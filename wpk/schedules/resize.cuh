@@ -93,7 +93,7 @@ struct Between
         const Number inside = smaller(largerNumber(position, Number(0)), static_cast<Number>(from - 1));
         low = static_cast<int>(inside);
         high = minOf(low + 1, from - 1);
-        weight = inside - static_cast<Number>(low);
+        weight = inside - static_cast<Number>(low); // @between_pixels
     }
 };
 
