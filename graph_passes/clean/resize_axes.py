@@ -86,7 +86,9 @@ def _scales(node: gs.Node, before: Dims, behind: Dims) -> list[float] | None:
     if integers(given(node, 3)) is None:
         return None
     pairs = zip(before, behind, strict=True)
-    return [new / old if isinstance(new, int) and isinstance(old, int) else 1.0 for old, new in pairs]
+    return [
+        new / old if isinstance(new, int) and isinstance(old, int) else 1.0 for old, new in pairs
+    ]
 
 
 def _stages(scales: list[float]) -> list[_Stage]:

@@ -60,6 +60,12 @@ _COLUMNS = """<ir_version: 10, opset_import: ["" : 18]> g (float[2, 12, 12] x) =
 _DEEP = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 4, 5, 6] y) {{
     t = Tanh(x)  y = MaxPool<kernel_shape = [2, 2, 2], pads = [1, 1, 1, 0, 0, 0]>(t) }}"""
 
+_PLACED = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 2, 2, 3] y, int64[2, 2, 2, 2, 3] i) {{
+    t = Tanh(x)  y, i = MaxPool<kernel_shape = [2, 2, 2], strides = [2, 2, 2], storage_order = 1>(t) }}"""
+
+_VOLUME = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 8, 5, 18] y)
+    <int64[5] sizes = {{2, 2, 8, 5, 18}}> {{ t = Tanh(x)  y = Resize<mode = "nearest">(t, , , sizes) }}"""
+
 _EINSUM = f"""{_H} g (float[2, 4, 3] x, float[2, 3, 4] w) => (float[2, 4] y) {{
     t = Tanh(x)  y = Einsum<equation = "bij,bji->bi">(t, w) }}"""
 
@@ -125,6 +131,22 @@ FAULTS = (
         "for side in (0, 1))",
         "for side in (1, 0))",
         _DEEP,
+    ),
+    BrokenPass(
+        "places of another order of planes",
+        "window-parts",
+        "clean.window_parts",
+        'arithmetic("Mul", wide, depth * height)',
+        'arithmetic("Mul", wide, depth * width)',
+        _PLACED,
+    ),
+    BrokenPass(
+        "what lies behind an axis lies in front of it",
+        "resize-axes",
+        "clean.resize_axes",
+        "return [other, *own] if stage.end == len(shape) else [*own, other]",
+        "return [other, *own]",
+        _VOLUME,
     ),
     BrokenPass(
         "letters stay in their order",
