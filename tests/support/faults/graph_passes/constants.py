@@ -69,6 +69,9 @@ _VOLUME = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 8, 5, 18] y)
 _EINSUM = f"""{_H} g (float[2, 4, 3] x, float[2, 3, 4] w) => (float[2, 4] y) {{
     t = Tanh(x)  y = Einsum<equation = "bij,bji->bi">(t, w) }}"""
 
+_DIAGONAL = f"""{_H} g (float[2, 4, 4] x) => (float[2, 4] y) {{
+    t = Tanh(x)  y = Einsum<equation = "...ii->...i">(t) }}"""
+
 _PARTS = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64[3] sizes = {{2, 0, 4}}> {{
     a, b, c = Split<axis = 1>(x, sizes)  y = Concat<axis = 1>(c, b, a) }}"""
 
@@ -155,6 +158,14 @@ FAULTS = (
         'turned = self.ordered(x, letters, "".join(groups))',
         "turned = x",
         _EINSUM,
+    ),
+    BrokenPass(
+        "a diagonal that slips",
+        "einsum-parts",
+        "products.einsum",
+        "[len(rest)], [size + 1]]",
+        "[len(rest)], [size]]",
+        _DIAGONAL,
     ),
     BrokenPass(
         "a part of some elements is dropped",
