@@ -31,7 +31,7 @@ def grouped(
         for maker in makers
         if joined[place] and joined[maker]
     ]
-    while any([clusters.join(*pair) for pair in pairs]):
+    while sum(clusters.join(*pair) for pair in pairs):
         # What led around two may be a part of one of them now.
         apart = {(clusters.of(maker), clusters.of(reader)) for maker, reader in pairs}
         pairs = sorted(pair for pair in apart if pair[0] != pair[1])

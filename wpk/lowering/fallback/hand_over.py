@@ -125,10 +125,16 @@ class HandOver:
 def _is_small(node: gs.Node, graph: gs.Graph) -> bool:
     """Whether a node, of ONNX or fused, reads and gives a few numbers only, none of them the model's."""
     outside = {id(tensor) for tensor in graph.outputs}
-    if node.op in OPERATORS or is_fallback(node) or any(id(each) in outside for each in node.outputs):
+    if (
+        node.op in OPERATORS
+        or is_fallback(node)
+        or any(id(each) in outside for each in node.outputs)
+    ):
         return False
     inner = called(graph, node).nodes if is_call(node) else [node]
-    tensors = [t for each in (node, *inner) for t in (*each.inputs, *each.outputs) if not t.is_empty()]
+    tensors = [
+        t for each in (node, *inner) for t in (*each.inputs, *each.outputs) if not t.is_empty()
+    ]
     return all(
         tensor.shape is not None
         and all(isinstance(size, int) for size in tensor.shape)
