@@ -17,7 +17,7 @@ from wpk.graph_passes.clean.resize_parts import is_rare
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import Dims, floats, given, integers, rank
 
-T = TypeVar("T", int, float)
+T = TypeVar("T")
 
 _IMAGE_AXES = 4
 
@@ -132,7 +132,8 @@ def _as_image(shape: Dims, stage: _Stage) -> Dims:
 
 def _with_one(stage: _Stage, shape: Dims, own: list[T], other: T) -> list[T]:
     """What belongs to a single axis, and to the one beside it: a last axis stays the last."""
-    return [other, *own] if stage.end == len(shape) else [*own, other]
+    is_last = stage.end == len(shape)
+    return [*([other] if is_last else []), *own, *([] if is_last else [other])]
 
 
 def _reshaped(editor: GraphEditor, node: gs.Node, x: gs.Tensor, shape: Dims) -> gs.Tensor:

@@ -144,8 +144,8 @@ class _Parts:
             rest = [axis for axis in range(len(term)) if axis not in (first, second)]
             size, left = self._size(letter), "".join(term[axis] for axis in rest)
             if rest != list(range(len(rest))):
-                turned = self._sizes(left + letter + letter)
-                x = self._shaped("Transpose", [x], turned, perm=[*rest, first, second])
+                turned, perm = left + letter + letter, [*rest, first, second]
+                x = self._add("Transpose", [x], turned, perm=perm)
             flat = self._reshaped(x, [*self._sizes(left), size * size])
             bounds = [[0], [size * size], [len(rest)], [size + 1]]
             x = self._add("Slice", [flat, *map(self._ints, bounds)], left + letter)

@@ -147,8 +147,8 @@ FAULTS = (
         "what lies behind an axis lies in front of it",
         "resize-axes",
         "clean.resize_axes",
-        "return [other, *own] if stage.end == len(shape) else [*own, other]",
-        "return [other, *own]",
+        "is_last = stage.end == len(shape)",
+        "is_last = True",
         _VOLUME,
     ),
     BrokenPass(
