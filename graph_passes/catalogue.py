@@ -33,6 +33,7 @@ from wpk.graph_passes.clean.nan_guard import NanGuard
 from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
+from wpk.graph_passes.clean.resize_axes import ResizeAxes
 from wpk.graph_passes.clean.resize_parts import ResizeParts
 from wpk.graph_passes.clean.scan_axes import ScanAxes
 from wpk.graph_passes.clean.select_conditionals import SelectConditionals
@@ -180,6 +181,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         DefinedForms(),
         FourierProducts(),
         ResizeParts(),
+        ResizeAxes(),
         GridSampleParts(),
         DeformedWindows(),
         WindowParts(),

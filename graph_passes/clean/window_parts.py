@@ -2,6 +2,8 @@
 
 MaxPool, AveragePool(x)   ->  over height and width, then over depth: both are separable, since an average
                               divides by a count that is a product of one for each axis
+y, i = MaxPool(x)         ->  the same; i by rows is where the pool over height and width found what the pool over
+                              depth took, and by columns follows from that
 Conv(x, w)                ->  Conv(x', w'): slices of x, one for each depth of the window, become channels
 """
 
@@ -32,7 +34,11 @@ class WindowParts(Rule[gs.Node]):
     def rewrite(self, editor: GraphEditor, match: gs.Node) -> None:
         """Write the windows over two axes."""
         parts = _Parts(editor, match)
-        made = parts.convolution() if match.op == "Conv" else parts.pools()
+        if _finds_places(match):
+            made, places = parts.places()
+            editor.replace(match.outputs[1], places)
+        else:
+            made = parts.convolution() if match.op == "Conv" else parts.pools()
         editor.replace(match.outputs[0], made)
 
 
@@ -41,13 +47,30 @@ def _why_not(node: gs.Node) -> str | None:
     inner = [*list(x.shape)[1:], *list(output.shape or [None])[1:]]
     if not all(isinstance(size, int) for size in inner):
         return f"sizes of '{x.name}' or '{output.name}' are not known"
-    if any(not tensor.is_empty() for tensor in node.outputs[1:]):
-        return "it gives indices, too"
-    if node.op != "Conv":
+    if node.op != "Conv" and not _finds_places(node):
         return None
     if node.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         return "it computes how much it pads"
-    return None if static_shape(node.inputs[1]) else "the shape of its weights is not known"
+    if node.op == "Conv":
+        return None if static_shape(node.inputs[1]) else "the shape of its weights is not known"
+    if not isinstance(x.shape[0], int):
+        return "it gives indices, too, of a free batch"
+    if not all(_sees_something(node, axis) for axis in range(3)):
+        return "it gives indices, too, and a window lies all in its padding"
+    return None
+
+
+def _finds_places(node: gs.Node) -> bool:
+    return any(not tensor.is_empty() for tensor in node.outputs[1:])
+
+
+def _sees_something(node: gs.Node, axis: int) -> bool:
+    """Whether every window has elements along an axis."""
+    taps, pad = node.attrs["kernel_shape"][axis], node.attrs.get("pads", [0] * 6)[axis]
+    stride, step = (node.attrs.get(name, [1] * 3)[axis] for name in ("strides", "dilations"))
+    first = np.arange(node.outputs[0].shape[axis + 2]) * stride - pad
+    seen = first[:, None] + np.arange(taps) * step
+    return bool(((seen >= 0) & (seen < node.inputs[0].shape[axis + 2])).any(axis=1).all())
 
 
 class _Parts:
@@ -67,6 +90,47 @@ class _Parts:
         columns = self._reshaped(flat, [batch, channels, depth, high * wide])
         pooled = self._pooled(columns, [batch, channels, deep, high * wide], (0,))
         return self._reshaped(pooled, self.behind)
+
+    def places(self) -> tuple[gs.Tensor, gs.Tensor]:
+        """The same, and where its elements are in the whole tensor."""
+        batch, channels, depth, height, width = self.before
+        *_, deep, high, wide = self.behind
+        images = self._reshaped(self.x, [batch, channels * depth, height, width])
+        flat, of_image = self._placed(images, [batch, channels * depth, high, wide], (1, 2))
+        columns = self._reshaped(flat, [batch, channels, depth, high * wide])
+        pooled, of_column = self._placed(columns, [batch, channels, deep, high * wide], (0,))
+        found = self._reshaped(of_image, [batch * channels * depth * high * wide])
+        rows = self._add("Gather", [found, of_column], of_column.shape, like=of_column, axis=0)
+        if self.node.attrs.get("storage_order", 0):
+            rows = self._by_columns(rows)
+        return self._reshaped(pooled, self.behind), self._reshaped(rows, self.behind)
+
+    def _by_columns(self, rows: gs.Tensor) -> gs.Tensor:
+        """Places in planes that are counted along depth first, of such along width first."""
+        _, _, depth, height, width = self.before
+
+        def arithmetic(op: str, a: gs.Tensor, b: gs.Tensor | int) -> gs.Tensor:
+            other = self._ints([b]) if isinstance(b, int) else b
+            return self._add(op, [a, other], rows.shape, like=rows)
+
+        inside = arithmetic("Mod", rows, depth * height * width)
+        plane = arithmetic("Sub", rows, inside)
+        deep = arithmetic("Div", inside, height * width)
+        high = arithmetic("Mod", arithmetic("Div", inside, width), height)
+        wide = arithmetic("Mod", inside, width)
+        slices = arithmetic("Add", deep, arithmetic("Mul", high, depth))
+        found = arithmetic("Add", slices, arithmetic("Mul", wide, depth * height))
+        return arithmetic("Add", plane, found)
+
+    def _placed(
+        self, x: gs.Tensor, shape: Dims, axes: tuple[int, ...]
+    ) -> tuple[gs.Tensor, gs.Tensor]:
+        """A pool and its places by rows."""
+        attributes = self._attributes(axes) | {"storage_order": 0}
+        pooled = self._add("MaxPool", [x], shape, **attributes)
+        places = gs.Variable(self.editor.new_name(f"{pooled.name}_places"), np.int64, shape)
+        pooled.inputs[0].outputs.append(places)
+        return pooled, places
 
     def convolution(self) -> gs.Tensor:
         """A convolution of images, one for each depth of the output."""
