@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.clean.resize_parts import is_rare
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import Dims, floats, given, integers, rank
 
 T = TypeVar("T")
@@ -68,11 +69,11 @@ class ResizeAxes(Rule[_Resampling]):
 
     def rewrite(self, editor: GraphEditor, match: _Resampling) -> None:
         """Write one Resize a stage."""
-        node = match.node
+        node, to = match.node, NodeParts(editor, match.node)
         x, shape, behind = node.inputs[0], list(node.inputs[0].shape), list(node.outputs[0].shape)
         for stage in match.stages:
             shape[stage.first : stage.end] = behind[stage.first : stage.end]
-            x = _resampled(editor, node, x, stage, list(shape))
+            x = _resampled(to, x, stage, list(shape))
         if not match.stages:
             x = editor.add("Identity", [x], like=node.outputs[0])
         editor.replace(node.outputs[0], x)
@@ -101,24 +102,21 @@ def _stages(scales: list[float]) -> list[_Stage]:
     return sorted(stages, key=lambda stage: math.prod(stage.scales))
 
 
-def _resampled(
-    editor: GraphEditor, node: gs.Node, x: gs.Tensor, stage: _Stage, shape: Dims
-) -> gs.Tensor:
+def _resampled(to: NodeParts, x: gs.Tensor, stage: _Stage, shape: Dims) -> gs.Tensor:
     """``x`` with the axes of a stage resampled, of this shape."""
+    node = to.node
     image, made = _as_image(list(x.shape), stage), _as_image(shape, stage)
-    flat = _reshaped(editor, node, x, image)
+    flat = to.reshaped(x, image)
     own = stage.scales if len(stage.scales) == 2 else _with_one(stage, shape, [*stage.scales], 1.0)
     scales = [1.0, 1.0, *own]
     inputs = [flat, gs.Variable.empty()]
     if floats(given(node, 2)) is not None or not isinstance(made[0], int):
-        inputs.append(editor.constant(f"{node.name}_scales", np.array(scales, np.float32)))
+        name = f"{node.name}_scales"
+        inputs.append(to.editor.constant(name, np.array(scales, np.float32)))
     else:
-        sizes = editor.constant(f"{node.name}_sizes", np.array(made, np.int64))
-        inputs += [gs.Variable.empty(), sizes]
-    resized = editor.add(
-        "Resize", inputs, like=x, shape=made, name=f"{node.name}_images", attrs=dict(node.attrs)
-    )
-    return _reshaped(editor, node, resized, shape)
+        inputs += [gs.Variable.empty(), to.ints([size for size in made if isinstance(size, int)])]
+    resized = to.add("Resize", *inputs, shape=made, **node.attrs)
+    return to.reshaped(resized, shape)
 
 
 def _as_image(shape: Dims, stage: _Stage) -> Dims:
@@ -134,9 +132,3 @@ def _with_one(stage: _Stage, shape: Dims, own: list[T], other: T) -> list[T]:
     """What belongs to a single axis, and to the one beside it: a last axis stays the last."""
     is_last = stage.end == len(shape)
     return [*([other] if is_last else []), *own, *([] if is_last else [other])]
-
-
-def _reshaped(editor: GraphEditor, node: gs.Node, x: gs.Tensor, shape: Dims) -> gs.Tensor:
-    sizes = [size if isinstance(size, int) else -1 for size in shape]  # the batch may be free
-    target = editor.constant(f"{node.name}_shape", np.array(sizes, np.int64))
-    return editor.add("Reshape", [x, target], like=x, shape=shape, name=f"{node.name}_Reshape")

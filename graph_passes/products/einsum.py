@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from string import ascii_letters
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.kinds import is_floating
-from wpk.graph_passes.core.query import Dims, rank, static_shape
+from wpk.graph_passes.core.node_parts import NodeParts
+from wpk.graph_passes.core.query import rank, static_shape
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,12 @@ def _own_alone(equation: _Equation, place: int) -> str:
     return "".join(letter for letter in letters if letter not in others)
 
 
-class _Parts:
+class _Parts(NodeParts):
     """Adds the nodes that stand for one Einsum."""
 
     def __init__(self, editor: GraphEditor, equation: _Equation) -> None:
-        self.editor, self.equation, self.node = editor, equation, equation.node
+        super().__init__(editor, equation.node)
+        self.equation = equation
 
     def diagonal(self, x: gs.Tensor, term: str) -> tuple[gs.Tensor, str]:
         """An operand with each of its letters once: where two axes have one, their diagonal."""
@@ -144,11 +145,10 @@ class _Parts:
             rest = [axis for axis in range(len(term)) if axis not in (first, second)]
             size, left = self._size(letter), "".join(term[axis] for axis in rest)
             if rest != list(range(len(rest))):
-                turned, perm = left + letter + letter, [*rest, first, second]
-                x = self._add("Transpose", [x], turned, perm=perm)
-            flat = self._reshaped(x, [*self._sizes(left), size * size])
+                x = self.transposed(x, [*rest, first, second])
+            flat = self.reshaped(x, [*self._sizes(left), size * size])
             bounds = [[0], [size * size], [len(rest)], [size + 1]]
-            x = self._add("Slice", [flat, *map(self._ints, bounds)], left + letter)
+            x = self._made("Slice", flat, *map(self.ints, bounds), letters=left + letter)
             term = left + letter
         return x, term
 
@@ -159,8 +159,8 @@ class _Parts:
         left = "".join(letter for letter in term if letter not in letters)
         axes = [term.index(letter) for letter in letters]
         if self.editor.graph.opset < 13:
-            return self._add("ReduceSum", [x], left, axes=axes, keepdims=0), left
-        return self._add("ReduceSum", [x, self._ints(axes)], left, keepdims=0), left
+            return self._made("ReduceSum", x, letters=left, axes=axes, keepdims=0), left
+        return self._made("ReduceSum", x, self.ints(axes), letters=left, keepdims=0), left
 
     def product(
         self, one: tuple[gs.Tensor, str], other: tuple[gs.Tensor, str]
@@ -175,25 +175,22 @@ class _Parts:
         x = self._grouped(a, left, (*batch, rows, inner))
         y = self._grouped(b, right, (*batch, inner, columns))
         sizes = [self._size(group) for group in (*batch, rows, columns)]
-        whole = self._shaped("MatMul", [x, y], list(sizes))
+        whole = self.add("MatMul", x, y, shape=list(sizes))
         letters = batch + rows + columns
-        return self._reshaped(whole, self._sizes(letters)), letters
+        return self._seen(whole, self._sizes(letters)), letters
 
     def ordered(self, x: gs.Tensor, letters: str, wanted: str) -> gs.Tensor:
         """The same letters in the order of the result."""
         if letters == wanted:
             return x
-        perm = [letters.index(letter) for letter in wanted]
-        return self._add("Transpose", [x], wanted, perm=perm)
+        return self.transposed(x, [letters.index(letter) for letter in wanted])
 
     def _grouped(self, x: gs.Tensor, letters: str, groups: Sequence[str]) -> gs.Tensor:
         turned = self.ordered(x, letters, "".join(groups))
-        return self._reshaped(turned, [self._size(group) for group in groups])
+        return self._seen(turned, [self._size(group) for group in groups])
 
-    def _reshaped(self, x: gs.Tensor, sizes: list[int]) -> gs.Tensor:
-        if list(x.shape) == sizes:
-            return x
-        return self._shaped("Reshape", [x, self._ints(sizes)], list(sizes))
+    def _seen(self, x: gs.Tensor, sizes: list[int]) -> gs.Tensor:
+        return x if list(x.shape) == sizes else self.reshaped(x, sizes)
 
     def _sizes(self, letters: str) -> list[int]:
         return [self.equation.sizes[letter] for letter in letters]
@@ -201,16 +198,6 @@ class _Parts:
     def _size(self, letters: str) -> int:
         return prod(self._sizes(letters))
 
-    def _add(
-        self, op: str, inputs: list[gs.Tensor], letters: str, **attributes: object
-    ) -> gs.Tensor:
-        return self._shaped(op, inputs, list(self._sizes(letters)), **attributes)
-
-    def _shaped(
-        self, op: str, inputs: list[gs.Tensor], shape: Dims, **attributes: object
-    ) -> gs.Tensor:
-        output, name = self.node.outputs[0], f"{self.node.name}_{op}"
-        return self.editor.add(op, inputs, like=output, shape=shape, name=name, attrs=attributes)
-
-    def _ints(self, values: Sequence[int]) -> gs.Constant:
-        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))
+    def _made(self, op: str, *inputs: gs.Tensor, letters: str, **attributes: Any) -> gs.Tensor:
+        """Add a node whose result has these letters."""
+        return self.add(op, *inputs, shape=list(self._sizes(letters)), **attributes)
