@@ -78,6 +78,7 @@ from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.joined_tables import JoinedTables
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
+from wpk.graph_passes.movement.norms_of_groups import NormsOfGroups
 from wpk.graph_passes.movement.placed_selections import PlacedSelections
 from wpk.graph_passes.movement.places_first import PlacesFirst
 from wpk.graph_passes.movement.pooled_places import PooledPlaces
@@ -146,7 +147,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
             PoolBehindProduct(),
             JoinSiblings(precision.storage),
             ClampBeforeProduct(precision),
-            LongRows(),
+            NormsOfGroups() if clusters else LongRows(),
         ],
         [ChannelOrders(precision.storage)],
         [PartProducts()],

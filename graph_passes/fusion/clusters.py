@@ -124,6 +124,20 @@ class Clusters:
     def _place(self, node: gs.Node) -> int:
         return self._position[id(node)]
 
+    def rejoin(self, cluster: Cluster) -> None:
+        """Take the Reshape behind a norm of groups that gives their channels one axis again, as they had before."""
+        output, anchor = cluster.output, cluster.anchor
+        reader = output.outputs[0] if len(output.outputs) == 1 else None
+        if anchor is None or not is_op(reader, "Reshape") or is_graph_output(self.graph, output):
+            return
+        first = producer(anchor.inputs[0])
+        first = producer(first.inputs[0]) if first is not None and is_op(first, "Cast") else first
+        if reader is None or first is None or not is_op(first, "Reshape"):
+            return
+        if same_dims(dims(first.inputs[0]), dims(reader.outputs[0])):
+            self.take(cluster, [reader])
+            cluster.output = reader.outputs[0]
+
     def grow_epilogue(self, cluster: Cluster) -> None:
         """Take the element-wise nodes after the cluster's output, as far as one output remains."""
         shape = dims(cluster.output) or []
