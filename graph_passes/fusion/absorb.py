@@ -25,8 +25,8 @@ from wpk.graph_passes.fusion.clusters import Cluster, Clusters, takes_restoratio
 from wpk.graph_passes.movement.views import trace, views_before
 
 # Operators whose operands are read through strides anyway, so that views before them go inside
-# even when they move nothing: split heads, and groups of channels, then never appear as values.
-_READ_IN_PLACE = ("Gemm", "MatMul", "InstanceNormalization")
+# even when they move nothing: split heads then never appear as values.
+_READ_IN_PLACE = ("Gemm", "MatMul")
 
 
 def absorb_views(clusters: Clusters) -> None:

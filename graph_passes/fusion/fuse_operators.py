@@ -87,7 +87,7 @@ def plan_operators(
             cluster = clusters.start(node, anchor=True)
             anchors.append(cluster)
             if is_op(node, "InstanceNormalization"):
-                clusters.rejoin(cluster)
+                clusters.take_groups(cluster)
         elif is_op(node, *ANCHORS):
             refuse(node, why_no_anchor(node) or "")
     for cluster in anchors:
