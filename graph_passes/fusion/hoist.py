@@ -61,11 +61,16 @@ def _views_read(node: gs.Node) -> list[gs.Node]:
     return views_before(tensors[0]) if same_dims(dims(tensors[0]), dims(node.outputs[0])) else []
 
 
+def _may_follow(reader: gs.Node) -> bool:
+    """Whether ``reader`` computes on one tensor alone, so that it can be hoisted next."""
+    return is_elementwise(reader) and len(list(outside_inputs(reader))) == 1
+
+
 def _why_not(graph: gs.Graph, node: gs.Node, chain: list[gs.Node]) -> str | None:
     source = chain[0].inputs[0]
     if any(map(multiplies_bytes, node.outputs[0].outputs)):
         return f"'{source.name}' holds bytes, which a product takes as they lie"
-    if is_widening(node) and not any(map(is_elementwise, node.outputs[0].outputs)):
+    if is_widening(node) and not all(map(_may_follow, node.outputs[0].outputs)):
         return f"the readers of '{node.outputs[0].name}' widen what they read themselves"
     maker = producer(source)
     if maker is None or not (is_anchor(maker) or is_elementwise(maker)):

@@ -61,9 +61,12 @@ NETWORK = f"""{H} g (float[BATCH, 3, 9, 11] x, float[12, 3, 3, 3] w, float[12] c
     m = Mul(k, s)  d = Add(m, b)  t = Sigmoid(d)  u = Mul(d, t)  e = Add(u, a)  y = Conv(e, v) }}"""
 
 
-@pytest.mark.parametrize(("groups", "batch", "precision"), [(4, 2, "fp32"), (1, 3, "fp16")])
+@pytest.mark.parametrize(
+    ("groups", "batch", "precision"),
+    [pytest.param(4, 2, "fp32", marks=pytest.mark.slow), (1, 3, "fp16")],
+)
 def test_a_norm_is_one_operator_with_what_follows(
-    groups: int, batch: int, precision: str, tmp_path: Path
+    groups: int, batch: int, precision: str, tmp_path: Path, one_cubin: None
 ) -> None:
     """A convolution, its group norm with scale, shift, SiLU and a shortcut, and a convolution: three operators."""
     text = NETWORK.replace("BATCH", str(batch)).replace("GROUPS", str(groups))

@@ -72,15 +72,15 @@ _PLACES = f"""{_H} g (float[2, 4, 2, 2] x, float[4, 4, 1, 1] w) => (float[2, 2, 
     c = Conv(x, w)  r = Reshape(c, to)  y = Neg(r) }}"""
 _GROUPS = f"""{_H} g (float[2, 6, 5, 7] x) => (float[2, 6, 5, 7] y)
     <int64[3] rows = {{2, 3, 70}}, int64[4] back = {{2, 6, 5, 7}}, float[3] s = {{2, 1, 3}}, float[3] b = {{1, 0, 2}}> {{
-    r = Reshape(x, rows)  i = InstanceNormalization(r, s, b)  y = Reshape(i, back) }}"""
+    r = Reshape(x, rows)  i = InstanceNormalization<epsilon = 0.1>(r, s, b)  y = Reshape(i, back) }}"""
 
 FAULTS = (
     BrokenPass(
-        "groups are as many as a group has channels",
+        "what is added to the variance of groups is forgotten",
         "norms-of-groups",
         "movement.norms_of_groups",
-        "wanted: Dims = [shape[0], groups, channels // groups, *shape[2:]]",
-        "wanted: Dims = [shape[0], groups, *shape[2:], channels // groups]",
+        "attrs=dict(norm.attrs)",
+        "attrs={}",
         _GROUPS,
     ),
     BrokenPass(
