@@ -62,6 +62,7 @@ from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.repeated_constants import RepeatedConstants
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
+from wpk.graph_passes.fusion.casts_before_joins import CastsBeforeJoins
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
 from wpk.graph_passes.fusion.hoist import HoistOverViews
@@ -158,6 +159,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
         [SpreadRows()],
         [
             SplitBeforeViews(),
+            CastsBeforeJoins(),
             HoistOverViews(),
             ViewsBeforeCasts(),
             FuseOperators(clusters=clusters),

@@ -32,6 +32,7 @@ from wpk.graph_passes.core.query import (
     split_constant,
     why_shared,
 )
+from wpk.graph_passes.fusion.casts_before_joins import is_only_given
 
 # Nodes that may be gathered while several tensors are still open: the widest known decomposed
 # activation (tanh GELU) has eight nodes between its input and its output.
@@ -277,7 +278,7 @@ class Clusters:
     def _may_end(self, tensor: gs.Tensor, anchor: gs.Node | None) -> bool:
         if is_op(anchor, *MATRIX) and not is_floating(tensor):
             return stores_bytes(anchor, tensor)
-        if is_graph_output(self.graph, tensor):
+        if is_only_given(self.graph, tensor) or is_graph_output(self.graph, tensor):
             return True
         node, links = producer(tensor), restoration(tensor)
         if links and all(map(takes_restoration, tensor.outputs)):
