@@ -2,8 +2,8 @@
 //
 // A row is `lines` lines of `columns`. Its chunks, V neighbouring elements each, go around: to the threads of the
 // first block, to those of the second, and again, so that all blocks read near each other. Each statistic is a sum (or
-// maximum) of the block, sent to all blocks of the cluster, and theirs, in the order of the blocks. Where the schedule
-// caches, the prologue's values stay in registers between the passes; otherwise every pass reads the inputs again.
+// maximum) of the block, sent to all blocks of the cluster, and theirs, in the order of the blocks: they meet as those of
+// squeeze.cuh do, by stores to places that nothing else uses, whose bytes a barrier counts. Where the schedule caches, the prologue's values stay in registers between the passes; otherwise every pass reads the inputs again.
 //
 // Statistics are computed in the numbers of the epilogue (`NumberOf`), like all else.
 //
@@ -11,10 +11,11 @@
 // lines, columns; rowPadding: zeros that follow each of y's lines.
 #pragma once
 
-#include <wpk/kernels/cluster.cuh>
+#include <wpk/kernels/cluster_copy.cuh>
 #include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
+#include <wpk/kernels/mbarrier.cuh>
 #include <wpk/kernels/norm_row.cuh>
 #include <wpk/kernels/warp.cuh>
 
@@ -37,8 +38,9 @@ struct ClusterRow
     static constexpr int count = Problem::lines * Problem::columns;
     static constexpr int aheadWords = minOf(64, 16384 / threads); // of large blocks, a thread has few registers
 
-    // Of the first and of the second statistic, a number of every block; behind them, what the block's warps have.
-    static constexpr int meetings = 2, scratchAt = meetings * blocks;
+    // Barriers; of the first and of the second statistic, a number of every block; what the block's warps have.
+    static constexpr int meetings = 2, placesAt = meetings * 8 / static_cast<int>(sizeof(Number));
+    static constexpr int scratchAt = placesAt + meetings * blocks;
     static_assert(Schedule::shared_bytes == (scratchAt + blockScratch(threads)) * static_cast<int>(sizeof(Number)),
         "Python and C++ count the same shared memory");
 
@@ -119,6 +121,27 @@ struct ClusterRow
         }
     }
 
+    WPK_DEVICE SharedAddress barrierOf(int meeting) const
+    {
+        return sharedAddress(shared) + meeting * 8;
+    }
+
+    // What comes is known from the beginning. Behind it stands waitCluster, before anything is sent.
+    WPK_DEVICE void prepareMeetings() const
+    {
+        if (thread == 0)
+        {
+            WPK_UNROLL
+            for (int meeting = 0; meeting < meetings; ++meeting)
+                initBarrier(barrierOf(meeting), 1);
+            fenceBarrierInit();
+            WPK_UNROLL
+            for (int meeting = 0; meeting < meetings; ++meeting)
+                arriveExpectBytes(barrierOf(meeting), blocks * static_cast<int>(sizeof(Number))); // @bytes_announced
+        }
+        arriveReadCluster(); // @meetings_told
+    }
+
     // The sum or maximum over the row's elements of f(value), in every thread of every block.
     template <bool IsMaximum, class Function>
     WPK_DEVICE Number reduce(Function f) const
@@ -134,7 +157,7 @@ struct ClusterRow
                 {
                     if (v >= valid(run))
                         continue;
-                    own = IsMaximum ? largerNumber(own, f(row[v])) : own + f(row[v]);
+                    own = IsMaximum ? largerNumber(own, f(row[v])) : own + f(row[v]); // @taken
                 }
             });
         Number* const scratch = shared + scratchAt;
@@ -143,18 +166,19 @@ struct ClusterRow
     }
 
 private:
-    // Every block's number, combined in the order of the blocks. Places of one meeting are not used in the next, so
-    // that nobody waits until all have read.
+    // Every block's number, combined in the order of the blocks.
     template <bool IsMaximum>
     WPK_DEVICE Number ofAllBlocks(Number own) const
     {
-        Number* const places = shared + met++ * blocks; // @meeting_places
+        const int meeting = met++;
+        Number* const places = shared + placesAt + meeting * blocks; // @meeting_places
         if (thread < blocks)
         {
             const Vector<Number, 1> sent{{own}};
-            storeCluster(clusterAddress(sharedAddress(places + rank), thread), sent);
+            storeAsync(clusterAddress(sharedAddress(places + rank), thread), sent, // @number_placed
+                clusterAddress(barrierOf(meeting), thread));
         }
-        syncCluster(); // @all_have_sent
+        waitBarrierOfCluster(barrierOf(meeting), 0); // @numbers_there
         Number result = places[0];
         WPK_UNROLL
         for (int block = 1; block < blocks; ++block)
@@ -193,8 +217,6 @@ WPK_DEVICE void normalisationCluster(
     WPK_SHARED(Number, shared);
     (void)n; // the grid has as many clusters
     releaseIfEarly<Schedule>();
-    if constexpr (blocks > 1)
-        arriveReadCluster(); // all blocks have begun
     const Place at(static_cast<int64>(blockIdx.x) / blocks);
     Row row{};
     row.inputs = inputs.at;
@@ -204,6 +226,8 @@ WPK_DEVICE void normalisationCluster(
     row.o2 = at.at[1];
     row.rank = blocks > 1 ? clusterRank() : 0;
     row.thread = static_cast<int>(threadIdx.x);
+    if constexpr (blocks > 1)
+        row.prepareMeetings();
     const void* const* const operands = inputs.at + Problem::Inputs::count;
     WPK_UNROLL
     for (int run = 0; run < minOf(Row::runs, 8); ++run)
@@ -217,7 +241,7 @@ WPK_DEVICE void normalisationCluster(
     tail.load(row, operands);
     row.prepare();
     if constexpr (blocks > 1)
-        waitCluster(); // @all_have_begun
+        waitCluster(); // @meetings_prepared
     const detail::NormScale<Number> norm = detail::normScale<Problem>(row);
     Row::forRuns(
         [&](int run)

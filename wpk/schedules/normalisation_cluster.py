@@ -9,7 +9,7 @@ import numpy as np
 
 from wpk.dims import product
 from wpk.expression import cpp_type, flops
-from wpk.performance import Columns, Work
+from wpk.performance import Columns, Floats, Work
 from wpk.problems import Normalisation
 from wpk.schedules.limit import Limit
 from wpk.schedules.normalisation import KINDS, MAX_CACHED, OUTER_AXES, PASSES, VALUE_FLOPS
@@ -33,15 +33,15 @@ from wpk.targets import Target
 LEAST_ELEMENTS = 1 << 12
 """Of a row of one line: shorter ones are read by one block before a cluster has met."""
 
-_WARP = 32
+_WARP, _BARRIER_BYTES = 32, 16
 _CLUSTERS_SINCE = (9, 0)
 _LARGE_CLUSTERS = (9, 10)
 """Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
 
 _ROUND_CYCLES, _MEETING_CYCLES, _BLOCK_BYTES = 700.0, 900.0, 43.5
-"""Of a round of loads behind the first, from L2 for the most part; of a statistic of several blocks: the trip of a store to another block (180 cycles, arXiv 2402.13499), a barrier of the
-cluster that waits for it, and the sums of block and cluster. An assumption, not measured yet. And what all passes
-move in a cycle of a block, as measured for squeezes, whose blocks share their way to L2 just so."""
+"""Of a round of loads behind the first, from L2 for the most part; of a statistic of several blocks: the trip of a store to
+another block (180 cycles, arXiv 2402.13499), two barriers of the block, and the sums. Assumptions, not measured yet. And
+what all passes move in a cycle of a block, as measured for squeezes, whose blocks share their way to L2 just so."""
 
 
 @dataclass(frozen=True)
@@ -212,6 +212,7 @@ def _column_axis(problem: Normalisation) -> int:
     return len(problem.outer) + len(problem.row) - 1
 
 
-def _shared_bytes(problem: Normalisation, columns: Columns) -> np.ndarray:
-    numbers = 2 * columns["blocks"] + columns["threads"] // _WARP
-    return numbers.astype(np.float64) * problem.numbers.bytes
+def _shared_bytes(problem: Normalisation, columns: Columns) -> Floats:
+    numbers = 2.0 * columns["blocks"] + columns["threads"] // _WARP
+    total: Floats = _BARRIER_BYTES + numbers * problem.numbers.bytes
+    return total
