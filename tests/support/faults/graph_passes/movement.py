@@ -88,11 +88,11 @@ FAULTS = (
         precision=Precision.FP16,
     ),
     BrokenPass(
-        "what is added to the variance of groups is forgotten",
+        "what is normalised is computed with once more",
         "norms-of-groups",
         "movement.norms_of_groups",
-        "attrs=dict(norm.attrs)",
-        "attrs={}",
+        'rows = editor.add("Reshape", [source, sizes]',
+        'rows = editor.add("Reshape", [editor.add("Sigmoid", [source], like=source), sizes]',
         _GROUPS,
     ),
     BrokenPass(
