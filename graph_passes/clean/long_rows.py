@@ -55,7 +55,9 @@ class LongRows(Rule[_Map]):
         if not same_dims(shape, dims(node.outputs[0])) or len(sizes) < len(shape) - 1:
             return None
         if math.prod(sizes) < self._least:
-            return Refusal(norm.name, f"rows of {math.prod(sizes)} elements are work for one kernel")
+            return Refusal(
+                norm.name, f"rows of {math.prod(sizes)} elements are work for one kernel"
+            )
         if any(floats(tensor) is None for tensor in norm.inputs[1:]):
             return Refusal(norm.name, f"the scale or the bias of '{norm.name}' is not constant")
         reason = why_shared(graph, norm.outputs[0])

@@ -71,7 +71,9 @@ def _why_not(graph: gs.Graph, node: gs.Node, chain: list[gs.Node]) -> str | None
     source = chain[0].inputs[0]
     if any(map(multiplies_bytes, node.outputs[0].outputs)):
         return f"'{source.name}' holds bytes, which a product takes as they lie"
-    follows = is_only_given(graph, node.outputs[0]) or all(map(_may_follow, node.outputs[0].outputs))
+    follows = is_only_given(graph, node.outputs[0]) or all(
+        map(_may_follow, node.outputs[0].outputs)
+    )
     if is_widening(node) and not follows:
         return f"the readers of '{node.outputs[0].name}' widen what they read themselves"
     maker = producer(source)

@@ -63,9 +63,7 @@ class NormsOfGroups(Rule[_Groups]):
         sizes = editor.constant(f"{norm.name}_groups", _target(shape))
         rows = editor.add("Reshape", [source, sizes], like=source, shape=shape)
         result = norm.outputs[0]
-        normal = gs.Variable(
-            editor.new_name(f"{result.name}_groups"), result.dtype, list(shape)
-        )
+        normal = gs.Variable(editor.new_name(f"{result.name}_groups"), result.dtype, list(shape))
         norm.inputs, norm.outputs = [rows, *norm.inputs[1:]], [normal]
         back = editor.constant(f"{norm.name}_places", _target(dims(source) or []))
         match.last.inputs = [normal, back]

@@ -47,7 +47,9 @@ def normalised(kind: NormKind, v: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", NormKind)
-@pytest.mark.parametrize("schedule", [FOUR, replace(FOUR, cached=0, blocks=2, threads=64), ONE], ids=str)
+@pytest.mark.parametrize(
+    "schedule", [FOUR, replace(FOUR, cached=0, blocks=2, threads=64), ONE], ids=str
+)
 def test_groups_agree_with_float64(
     kind: NormKind, schedule: NormalisationClusterSchedule, checking_execution: Any
 ) -> None:
@@ -90,9 +92,7 @@ def test_one_padded_group_with_what_follows(
     rows = normalised(NormKind.LAYER, values.astype(np.float64))
     expected = np.maximum(rows * scale + shift + shortcut, 0)
     magnitude = np.abs(scale) * (np.abs(rows) + 30.0) + np.abs(shift) + np.abs(shortcut)
-    assert_close(
-        y, expected, magnitude, out=2.0**-11, multiply=2.0**-24, reduction=lines * cols
-    )
+    assert_close(y, expected, magnitude, out=2.0**-11, multiply=2.0**-24, reduction=lines * cols)
 
 
 def test_refuses_in_words() -> None:
@@ -100,7 +100,7 @@ def test_refuses_in_words() -> None:
     problem = Normalisation(
         NormKind.LAYER, Extent(2), (2, 2), 6, EPSILON, Operand(0), (x,), x, Epilogue(), lines=37
     )
-    assert problem.words() == "layer norm, 4 rows of 37×6"
+    assert problem.words() == "layer norm, 4 rows of 37\N{MULTIPLICATION SIGN}6"
     assert "a row has 37 lines" in str(NormalisationTemplate().why_not(problem, H200))
     row = Tensor(DType.FP32, (LEAST_ELEMENTS, 1))
     long = Normalisation(
@@ -129,7 +129,11 @@ def test_clusters_are_used_where_they_exist() -> None:
     }
     assert blocks == {"h200": {1, 2, 4, 8, 16}, "rtx5090": {1, 2, 4, 8}, "a100": {1}}
     times = [
-        float(estimate(TEMPLATE.work(problem, schedule.columns(), H200), bound(problem, H200), H200)[0])
+        float(
+            estimate(TEMPLATE.work(problem, schedule.columns(), H200), bound(problem, H200), H200)[
+                0
+            ]
+        )
         for schedule in (replace(FOUR, vector=8, threads=512, blocks=each) for each in (8, 2))
     ]
     assert times[0] < times[1], "more blocks share a long way"

@@ -30,7 +30,10 @@ FAULTS = [
         "blocks send before others have barriers",
         together(drop("meetings_told"), drop("meetings_prepared")),
     ),
-    Fault("the last element is left out of each run", change("taken", "own + f(row[v])", "own + (v ? Number(0) : f(row[v]))")),
+    Fault(
+        "the last element is left out of each run",
+        change("taken", "own + f(row[v])", "own + (v ? Number(0) : f(row[v]))"),
+    ),
 ]
 _IN_EVERY_RUN = (1,)
 """Faults that are planted in every run: a kernel is compiled for each."""

@@ -1,7 +1,8 @@
 // What normalisations of rows share: the statistics of a row, and the operands of what follows.
 //
 // A Row has Number, V (neighbouring elements of a thread), runs (of V elements, of a thread), isCached (whether the
-// values stay in registers), aheadWords (registers for operands that are asked for early), count (elements of the whole row), and
+// values stay in registers), aheadWords (registers for operands that are asked for early), count (elements of the whole
+// row), and
 //   valid(run)                        elements of a run that lie in the row; none where zero or negative
 //   load(operands, pointers, run)     the operands of a run
 //   reduce<isMaximum>(f)              the sum or maximum of f(value) over the whole row, in every thread

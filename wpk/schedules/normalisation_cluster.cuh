@@ -2,8 +2,9 @@
 //
 // A row is `lines` lines of `columns`. Its chunks, V neighbouring elements each, go around: to the threads of the
 // first block, to those of the second, and again, so that all blocks read near each other. Each statistic is a sum (or
-// maximum) of the block, sent to all blocks of the cluster, and theirs, in the order of the blocks: they meet as those of
-// squeeze.cuh do, by stores to places that nothing else uses, whose bytes a barrier counts. Where the schedule caches, the prologue's values stay in registers between the passes; otherwise every pass reads the inputs again.
+// maximum) of the block, sent to all blocks of the cluster, and theirs, in the order of the blocks: they meet as those
+// of squeeze.cuh do, by stores to places that nothing else uses, whose bytes a barrier counts. Where the schedule
+// caches, the prologue's values stay in registers between the passes; otherwise every pass reads the inputs again.
 //
 // Statistics are computed in the numbers of the epilogue (`NumberOf`), like all else.
 //
@@ -34,7 +35,7 @@ struct ClusterRow
     static constexpr int V = Schedule::vector, threads = Schedule::threads, blocks = Schedule::blocks;
     static constexpr bool isCached = Schedule::cached != 0;
     static constexpr int room = Problem::columns + Problem::rowPadding, perLine = ceilDivide(room, V);
-    static constexpr int chunks = Problem::lines * perLine, runs = ceilDivide(chunks, threads * blocks);
+    static constexpr int chunks = Problem::lines * perLine, runs = ceilDivide(chunks, threads* blocks);
     static constexpr int count = Problem::lines * Problem::columns;
     static constexpr int aheadWords = minOf(64, 16384 / threads); // of large blocks, a thread has few registers
 
@@ -206,8 +207,7 @@ private:
 } // namespace detail
 
 template <class Problem, class Schedule>
-WPK_DEVICE void normalisationCluster(
-    Inputs<Problem::Inputs::count + Problem::Operands::count> inputs, int n, void* y)
+WPK_DEVICE void normalisationCluster(Inputs<Problem::Inputs::count + Problem::Operands::count> inputs, int n, void* y)
 {
     using Y = typename Problem::Y;
     using Row = detail::ClusterRow<Problem, Schedule>;
@@ -233,8 +233,8 @@ WPK_DEVICE void normalisationCluster(
     for (int run = 0; run < minOf(Row::runs, 8); ++run)
     {
         if (row.valid(run) > 0)
-            prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, operands, row.leading, row.o1,
-                row.o2, row.line(run), row.column(run));
+            prefetchConstants<Problem::operand_constants>(
+                typename Problem::Operands{}, operands, row.leading, row.o1, row.o2, row.line(run), row.column(run));
     }
     waitIfEarly<Schedule>(); // @previous_awaited
     detail::NormTail<Problem, Row> tail;

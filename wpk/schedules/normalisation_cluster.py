@@ -174,9 +174,7 @@ class NormalisationClusterTemplate(
         rounds = np.where(cached, 0.0, passes * runs - 1) + (ahead == 0) * (tail > 0)
         return replace(work, chain_cycles=_ROUND_CYCLES * rounds + meetings + moved / _BLOCK_BYTES)
 
-    def kernel(
-        self, problem: Normalisation, schedule: NormalisationClusterSchedule
-    ) -> KernelPlan:
+    def kernel(self, problem: Normalisation, schedule: NormalisationClusterSchedule) -> KernelPlan:
         """Clusters along x, one for each row."""
         axes = range(1, len(problem.outer))
         first, second = ([None] * (OUTER_AXES - 1) + list(axes))[-2:]

@@ -5,7 +5,7 @@ import pytest
 from wpk.graph_passes.fusion.casts_before_joins import CastsBeforeJoins
 
 H = '<ir_version: 8, opset_import: ["" : 17]>'
-NEAREST = "Resize<mode = \"nearest\", coordinate_transformation_mode = \"asymmetric\", nearest_mode = \"floor\">"
+NEAREST = 'Resize<mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor">'
 
 
 def _joined(end: str = "y = Cast<to = 1>(c)", more: str = "", dtype: str = "float16") -> str:

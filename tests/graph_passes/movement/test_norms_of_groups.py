@@ -38,7 +38,10 @@ def test_groups_have_axes(prove, groups):
     [
         (_text(4, rows="-1, 4, 105"), "are no groups of 6 channels"),
         (_text(2, more=", float[n, 2, 105] z", body="z = Neg(i)"), "has 2 readers"),
-        (_text(2).replace("[n, 6, 5, 7]", "[n, 6, 5, w]").replace("5, 7}", "5, -1}"), "is not known"),
+        (
+            _text(2).replace("[n, 6, 5, 7]", "[n, 6, 5, w]").replace("5, 7}", "5, -1}"),
+            "is not known",
+        ),
     ],
     ids=["rows across images", "another reader", "a free width"],
 )
@@ -70,7 +73,9 @@ def test_a_norm_is_one_operator_with_what_follows(
 ) -> None:
     """A convolution, its group norm with scale, shift, SiLU and a shortcut, and a convolution: three operators."""
     text = NETWORK.replace("BATCH", str(batch)).replace("GROUPS", str(groups))
-    text = text.replace("ONES", ", ".join(["1"] * groups)).replace("NONE", ", ".join(["0"] * groups))
+    text = text.replace("ONES", ", ".join(["1"] * groups)).replace(
+        "NONE", ", ".join(["0"] * groups)
+    )
     model = parse_model(text, "w c s b v")
     onnx.save(model, tmp_path / "model.onnx")
     plan = tmp_path / "model.plan"
@@ -79,7 +84,9 @@ def test_a_norm_is_one_operator_with_what_follows(
     ).plan
     assert len(made.steps) == 3
     words = made.steps[1].operator.problem.words()
-    assert words.startswith(f"layer norm, {batch * groups} rows of 99×{12 // groups}")
+    assert words.startswith(
+        f"layer norm, {batch * groups} rows of 99\N{MULTIPLICATION SIGN}{12 // groups}"
+    )
     x = np.random.default_rng(5).standard_normal((batch, 3, 9, 11)).astype(np.float32)
     with wpk.load(plan, device="cpu") as engine:
         y = engine.run({"x": x})["y"]
