@@ -211,6 +211,7 @@ def _column_axis(problem: Normalisation) -> int:
 
 
 def _shared_bytes(problem: Normalisation, columns: Columns) -> Floats:
-    numbers = 2.0 * columns["blocks"] + columns["threads"] // _WARP
+    blocks, threads = (columns[name].astype(np.float64) for name in ("blocks", "threads"))
+    numbers = 2.0 * blocks + threads / _WARP
     total: Floats = _BARRIER_BYTES + numbers * problem.numbers.bytes
     return total
