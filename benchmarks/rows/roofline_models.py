@@ -131,6 +131,23 @@ def _softmax(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("Softmax", name, [x], axis=-1), size)
 
 
+def _group_norm(sketch: Sketch, name: str, size: Shape) -> None:
+    """With a scale of each channel and ReLU; ``size`` is batch, channels, width and groups."""
+    n, c, width, groups = size
+    x = sketch.channels_last(name, (n, c, width, width))
+    rows = sketch.constant(f"{name}.rows", np.asarray([n, groups, -1]))
+    back = sketch.constant(f"{name}.back", np.asarray([n, c, width, width]))
+    one, none = (
+        sketch.constant(f"{name}.{each}", np.full(groups, value, np.float32))
+        for each, value in (("one", 1.0), ("none", 0.0))
+    )
+    y = sketch.node("Reshape", f"{name}.grouped", [x, rows])
+    y = sketch.node("InstanceNormalization", name, [y, one, none])
+    y = sketch.node("Reshape", f"{name}.joined", [y, back])
+    y = sketch.node("Mul", f"{name}.scaled", [y, sketch.weight(f"{name}.scale", (c, 1, 1))])
+    sketch.pooled(name, sketch.node("Relu", f"{name}.relu", [y]), (n, c))
+
+
 def _sum(sketch: Sketch, name: str, size: Shape) -> None:
     """Of two tensors, with ReLU."""
     x, other = (sketch.input(f"{name}.{each}", size) for each in ("given", "other"))
@@ -319,6 +336,9 @@ STUDIES: Mapping[str, Study] = {
     ),
     "reduction": Study(Precision.FP32, _mean, _MATRICES),
     "normalisation": Study(Precision.FP32, _softmax, _MATRICES),
+    "normalisation_cluster": Study(
+        Precision.FP16, _group_norm, ((1, 64, 56, 1), (1, 256, 64, 32), (16, 256, 56, 32))
+    ),
     "elementwise": Study(Precision.FP32, _sum, _MATRICES),
     "elementwise_tiled": Study(Precision.FP32, _crossed, _MATRICES, ("elementwise",)),
     "gather": Study(Precision.FP32, _gather, _TABLES),

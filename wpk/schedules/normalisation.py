@@ -32,15 +32,15 @@ MAX_CACHED = 64
 """Words of a row that a thread may keep."""
 
 _WARP = 32
-_OUTER_AXES = 3
-_KINDS = {
+OUTER_AXES = 3
+KINDS = {
     NormKind.SOFTMAX: "softmax",
     NormKind.LOG_SOFTMAX: "logSoftmax",
     NormKind.LAYER: "layer",
     NormKind.RMS: "rms",
 }
-_PASSES = {NormKind.SOFTMAX: 3, NormKind.LOG_SOFTMAX: 3, NormKind.LAYER: 3, NormKind.RMS: 2}
-_FLOPS = {NormKind.SOFTMAX: 20, NormKind.LOG_SOFTMAX: 12, NormKind.LAYER: 6, NormKind.RMS: 3}
+PASSES = {NormKind.SOFTMAX: 3, NormKind.LOG_SOFTMAX: 3, NormKind.LAYER: 3, NormKind.RMS: 2}
+VALUE_FLOPS = {NormKind.SOFTMAX: 20, NormKind.LOG_SOFTMAX: 12, NormKind.LAYER: 6, NormKind.RMS: 3}
 """Operations an element as the kernel does them: softmax takes the exponential twice."""
 
 
@@ -77,11 +77,13 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     schedule_type = NormalisationSchedule
 
     def why_not(self, problem: Normalisation, target: Target) -> str | None:
-        """Refuse too many axes, empty rows, 64-bit offsets and padding not at a row's end."""
-        if len(problem.outer) > _OUTER_AXES:
-            return f"{len(problem.outer)} outer axes, at most {_OUTER_AXES} are carried"
+        """Refuse too many axes, empty rows, those of several lines, 64-bit offsets and padding not at a row's end."""
+        if len(problem.outer) > OUTER_AXES:
+            return f"{len(problem.outer)} outer axes, at most {OUTER_AXES} are carried"
         if problem.cols == 0:
             return "rows are empty"
+        if problem.lines > 1:
+            return f"a row has {problem.lines} lines, one is carried"
         operands = problem.epilogue.operands
         missing = why_operand_missing(problem)
         shape = (1, *problem.outer[1:], problem.cols)
@@ -130,12 +132,12 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         axis, vector = len(problem.outer), columns["vector"].astype(float)
         threads = columns["threads"].astype(float)
         cached = columns["cached"] == 1
-        passes = np.where(cached, 1.0, float(_PASSES[problem.kind]))
+        passes = np.where(cached, 1.0, float(PASSES[problem.kind]))
         runs = ceil_divide(problem.cols + problem.y.padding, vector * threads)
         ahead = vector * runs * len(problem.epilogue.operands)
         words = problem.numbers.bytes / 4
         ahead = np.where(ahead * words <= MAX_CACHED, ahead, 0.0)  # `NormTail` of the header
-        per_value = _FLOPS[problem.kind] + flops(problem.epilogue.expression)
+        per_value = VALUE_FLOPS[problem.kind] + flops(problem.epilogue.expression)
         read, tail = (
             sum(moved_bytes(t, shape, axis) * narrow_access(vector, t.dtype.bytes) for t in tensors)
             for tensors in (problem.inputs, problem.epilogue.operands)
@@ -151,7 +153,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             + (vector * (2 + np.where(cached, runs, 0)) + np.where(cached, ahead, 0.0)) * words,
             steps=np.where(cached, 1.0, passes * runs),
             shared_bytes=np.where(threads > _WARP, threads / _WARP * problem.numbers.bytes, 0.0),
-            thread_loads=np.where(threads > _WARP, threads / _WARP * _PASSES[problem.kind], 0.0),
+            thread_loads=np.where(threads > _WARP, threads / _WARP * PASSES[problem.kind], 0.0),
             early=columns["early"] == 1,
             numbers=problem.numbers,
         ).work(target)
@@ -159,7 +161,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     def kernel(self, problem: Normalisation, schedule: NormalisationSchedule) -> KernelPlan:
         """Items are rows."""
         axes = range(1, len(problem.outer))
-        first, second = ([None] * (_OUTER_AXES - 1) + list(axes))[-2:]
+        first, second = ([None] * (OUTER_AXES - 1) + list(axes))[-2:]
         order = (0, first, second, len(problem.outer))
         o1, o2 = (1 if axis is None else problem.outer[axis] for axis in (first, second))
         operands = problem.epilogue.operands
@@ -172,7 +174,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
                 "operand_constants": constants_mask(operands),
                 "Prologue": Type(cpp_type(problem.prologue)),
                 "Epilogue": Type(cpp_type(problem.epilogue.expression)),
-                "kind": Enumerator(f"wpk::NormKind::{_KINDS[problem.kind]}"),
+                "kind": Enumerator(f"wpk::NormKind::{KINDS[problem.kind]}"),
                 "o1": o1,
                 "o2": o2,
                 "columns": problem.cols,

@@ -22,6 +22,7 @@ from wpk.schedules.indexed_read import IndexedReadTemplate
 from wpk.schedules.indexed_write import IndexedWriteTemplate
 from wpk.schedules.latest_write import LatestWriteTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
+from wpk.schedules.normalisation_cluster import NormalisationClusterTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.placed_rows import PlacedRowsTemplate
 from wpk.schedules.pooling import PoolingTemplate
@@ -57,6 +58,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     RecurrenceSimtTemplate(),
     ReductionTemplate(),
     NormalisationTemplate(),
+    NormalisationClusterTemplate(),
     ElementwiseTemplate(),
     ElementwiseTiledTemplate(),
     GatherTemplate(),

@@ -30,6 +30,9 @@ REGIONS = f"""{H} g (float[2, 5, 9, 7] x, float[6, 4] r, int64[6] b) => (float[6
 SUM = f"""{H} g (float[7, 45] x) => (float[7] y) <int64[1] axes = {{1}}> {{
     y = ReduceSum<keepdims = 0>(x, axes) }}"""
 ROWS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Softmax(x) }}"
+LONG_ROWS = f"""{H} g (float[2, 6, 5, 7] x, float[6, 1, 1] s) => (float[2, 6, 5, 7] y)
+    <int64[3] rows = {{2, 3, 70}}, int64[4] back = {{2, 6, 5, 7}}, float[3] one = {{1, 1, 1}}, float[3] none = {{0, 0, 0}}> {{
+    r = Reshape(x, rows)  i = InstanceNormalization(r, one, none)  g = Reshape(i, back)  y = Mul(g, s) }}"""
 ELEMENTS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Sigmoid(x) }}"
 TURNED = f"{H} g (float[39, 45] x) => (float[45, 39] y) {{ t = Transpose(x)  y = Sigmoid(t) }}"
 REPEATED = f"""{H} g (float[1, n, 21] x) => (float[5, n, 21] y) <int64[1] five = {{5}}> {{
