@@ -11,6 +11,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
 from wpk.graph_passes import (
+    KnownTypes,
     PassRecord,
     check_skips,
     infer_shapes,
@@ -128,7 +129,8 @@ class ModelForms:
         self._source, self._progress = source, progress
         self._fallback, self._driven, self._depth = fallback, driven, depth
         graph = load_graph(source.path, source.shapes)
-        infer_shapes(graph)
+        self._known = KnownTypes()
+        infer_shapes(graph, self._known)
         self._before, self._original = _nodes(graph), flatten(graph)
         self._sizes, self._met = sizes_to_check(graph), constants_that_meet(graph)
         self._checkpoints = {0: _Checkpoint(graph, ())}
@@ -181,7 +183,7 @@ class ModelForms:
         start = max(place for place in self._checkpoints if place <= first)
         at = self._checkpoints[start]
         graph, records = copied(at.graph), list(at.records)
-        run = GroupRun(source, self._progress)
+        run = GroupRun(source, self._progress, known=self._known)
         for place, group in enumerate(run.groups):
             if place < start:
                 continue
