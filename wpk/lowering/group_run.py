@@ -12,23 +12,6 @@ Observer = Callable[[str, gs.Graph], None]
 """Called with the name of a pass that has rewritten, and the graph as it is behind it."""
 
 
-def copied(graph: gs.Graph) -> gs.Graph:
-    """A graph of its own, whose functions are its own, too: passes change bodies in place.
-
-    Functions are copied without the list of all functions that each of them holds: graphsurgeon would merge
-    the lists of all in each copy, which takes time with the cube of their number.
-    """
-    functions = list(graph.functions)
-    for each in (graph, *functions):
-        each.functions = []  # empties a list that others may share
-    try:
-        copied = graph.copy()
-        copied.functions = [function.copy() for function in functions]
-    finally:
-        graph.functions = functions
-    return copied
-
-
 class GroupRun:
     """The passes of one form, group by group.
 
