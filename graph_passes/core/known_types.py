@@ -9,6 +9,7 @@ follow one from another; else the whole graph is inferred at once (`wpk.graph_pa
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,10 @@ class _Scope:
 
     graph: gs.Graph
     functions: Mapping[tuple[str, str], gs.Function]
+
+    @cached_property
+    def imports(self) -> Sequence[onnx.OperatorSetIdProto]:
+        return gs.exporters.onnx_exporter.update_import_domains(self.graph)
 
 
 class KnownTypes:
@@ -201,7 +206,7 @@ def _model_of(node: gs.Node, scope: _Scope) -> onnx.ModelProto:
     functions = [] if called is None else [exporter.OnnxExporter.export_function(called)]
     return onnx.helper.make_model(
         onnx.helper.make_graph(nodes, "node", inputs, outputs, initializers),
-        opset_imports=exporter.update_import_domains(scope.graph),
+        opset_imports=scope.imports,
         functions=functions,
     )
 
