@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import DTypeLike, NDArray
 
 from wpk.dtypes import is_float
-from wpk.file_arrays import in_file
+from wpk.file_arrays import LARGE_BYTES, in_file
 
 Array = NDArray[np.generic]
 
@@ -76,7 +76,7 @@ def rounded_constant(
     """
     exact = values if exact is None else exact
     with np.errstate(over="ignore"):
-        rounded = values.astype(dtype)
+        rounded = values.astype(dtype, copy=values.nbytes < LARGE_BYTES)
     if rounded.dtype == exact.dtype or _are_equal(rounded, exact):
         return gs.Constant(name, in_file(rounded))
     return ExactConstant(name, rounded, exact)
