@@ -19,6 +19,7 @@ from wpk.build import Compilation, KernelResources
 from wpk.candidate import Candidate
 from wpk.did_you_mean import choices_words
 from wpk.errors import ScheduleError
+from wpk.garbage import collected_behind
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.performance import Bound, bound, estimate
@@ -161,6 +162,7 @@ def check_skips(skip: Collection[str], templates: Iterable[Template]) -> None:
         )
 
 
+@collected_behind()
 def shortlist_all(
     problem: Problem,
     templates: Iterable[Template],
@@ -201,6 +203,7 @@ def shortlist_all(
     return Shortlists(problem, target, limit, tuple(shortlists), tuple(refusals))
 
 
+@collected_behind()
 def least_seconds(
     problem: Problem,
     templates: Iterable[Template],
