@@ -8,6 +8,7 @@ the order of these limits, and only until no uncounted schedule can enter the ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -187,10 +188,14 @@ class _Models:
     def costs(self, rows: list[int]) -> dict[int, SharedCost]:
         """Return what the shared memory loads of some schedules cost, by row."""
         accesses_of = self.template.accesses_of(self.problem)
-        return {
-            row: shared_cost(tuple(accesses_of(schedule)))
-            for row, schedule in zip(rows, self.schedules(rows), strict=True)
-        }
+        costs: dict[int, SharedCost] = {}
+        known: dict[int, tuple[Sequence[SharedAccess], SharedCost]] = {}  # by identity
+        for row, schedule in zip(rows, self.schedules(rows), strict=True):
+            accesses = accesses_of(schedule)
+            if id(accesses) not in known:
+                known[id(accesses)] = accesses, shared_cost(tuple(accesses))
+            costs[row] = known[id(accesses)][1]
+        return costs
 
     def schedules(self, rows: list[int]) -> list[Schedule]:
         """Return some of the schedules; their columns are read once for all of them."""
