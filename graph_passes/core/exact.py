@@ -84,10 +84,10 @@ def rounded_constant(
 
 def _are_equal(rounded: Array, exact: Array) -> bool:
     """Whether rounding changed nothing; weights mostly differ among the first of them."""
-    first = rounded.flat[:_FIRST].astype(exact.dtype)
+    first: Array = rounded.flat[:_FIRST].astype(exact.dtype)
     if not np.array_equal(first, exact.flat[:_FIRST]):
         return False
-    return np.array_equal(rounded.astype(exact.dtype), exact)
+    return bool(np.array_equal(rounded.astype(exact.dtype), exact))
 
 
 def exact_values(constant: gs.Constant) -> Array:
@@ -104,7 +104,8 @@ def unrounded(constant: gs.Constant) -> Array:
     They are the exact ones where the graph holds nothing but their rounding. Numbers that a pass chose
     otherwise stay as they are chosen: a sum that makes up for how weights were rounded.
     """
-    exact, held = exact_values(constant), constant.values
+    exact = exact_values(constant)
+    held: Array = constant.values
     if exact is held:
         return exact
     with np.errstate(over="ignore"):

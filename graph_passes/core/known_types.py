@@ -42,7 +42,9 @@ class _Scope:
 
     @cached_property
     def imports(self) -> Sequence[onnx.OperatorSetIdProto]:
-        return gs.exporters.onnx_exporter.update_import_domains(self.graph)
+        domains: Sequence[onnx.OperatorSetIdProto]
+        domains = gs.exporters.onnx_exporter.update_import_domains(self.graph)
+        return domains
 
 
 class KnownTypes:
@@ -222,4 +224,5 @@ def typed_input(tensor: gs.Tensor) -> onnx.ValueInfoProto:
     if isinstance(tensor, gs.Constant):
         elem_type = exporter.dtype_to_onnx(tensor.export_dtype)
         return onnx.helper.make_tensor_value_info(tensor.name, elem_type, tensor.shape)
-    return exporter.OnnxExporter.export_value_info_proto(tensor, True)
+    info: onnx.ValueInfoProto = exporter.OnnxExporter.export_value_info_proto(tensor, True)
+    return info

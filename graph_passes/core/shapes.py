@@ -57,17 +57,19 @@ def infer_shapes(graph: gs.Graph, known: KnownTypes | None = None) -> None:
     """
     if known is not None:
         try:
-            return known.fill(graph, _by_onnx)
+            known.fill(graph, _by_onnx)
         except UnknownTypeError:
             pass  # dimensions are free, or follow from values that nodes compute
+        else:
+            return
     skeleton = _skeleton(graph)
-    inferred, known = _inferred(skeleton), set(_symbols(graph.inputs))
+    inferred, free = _inferred(skeleton), set(_symbols(graph.inputs))
     made = [t for node in graph.nodes for t in node.outputs if isinstance(t, gs.Variable)]
     for tensor in made:
         if tensor.name in inferred:
-            _refine(tensor, inferred[tensor.name], known)
-    if 0 < len(known) <= len(_PROBES) and any(None in (tensor.shape or ()) for tensor in made):
-        probes = dict(zip(sorted(known), _PROBES, strict=False))
+            _refine(tensor, inferred[tensor.name], free)
+    if 0 < len(free) <= len(_PROBES) and any(None in (tensor.shape or ()) for tensor in made):
+        probes = dict(zip(sorted(free), _PROBES, strict=False))
         # Without values of shape arithmetic: Range(batch) would become a million of them.
         probed = _inferred(_sized(skeleton, probes), data_prop=False)
         for tensor in made:

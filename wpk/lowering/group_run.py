@@ -52,5 +52,12 @@ class GroupRun:
         self._progress("graph passes", place, len(self.groups))
         group = self.groups[place]
         inferred, self._inferred = self._inferred, True
-        how = {"known": self._known, "inferred": inferred}
-        return run_passes(graph, group, self._skip, told, other_passes=self._names, **how)
+        return run_passes(
+            graph,
+            group,
+            self._skip,
+            told,
+            other_passes=self._names,
+            known=self._known,
+            inferred=inferred,
+        )
