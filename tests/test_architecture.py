@@ -34,6 +34,7 @@ FLOORS = [
         "file_arrays",
         "file_kinds",
         "free_shapes",
+        "garbage",
         "kernel_source",
         "launch",
         "learning_functions",
