@@ -133,6 +133,7 @@ POSITION = _taken_for_constants("row_constants_only", "(Constants & 1) != 0")
         *((case, EPILOGUE) for case in (PRODUCTS[0], PRODUCTS[1], PRODUCTS[5], PRODUCTS[-1])),
         *((case, POSITION) for case in OTHERS[:3]),
         (OTHERS[4], replace(POSITION, name="all is taken for constants")),
+        (OTHERS[1], _taken_for_constants("tail_constant", "Problem::operand_constants == kAll")),
         (
             PRODUCTS[0],
             Fault(
