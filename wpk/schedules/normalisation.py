@@ -35,6 +35,9 @@ _WARP = 32
 _PARTS = (16, 8, 4)
 """Lanes of a warp that may have a row: more rows a warp, and fewer idle lanes where rows are short."""
 
+_MOST_SHARED = 256
+"""Threads of a block of several rows: larger ones only wait longer for a place on an SM."""
+
 _MOST_RUNS = 4
 """Vectors of a lane that shares a row with less than a warp: with more of them a warp would be as fast."""
 
@@ -140,6 +143,10 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             Limit(
                 f"threads >= {_WARP} or ceil_div({room}, vector * threads) <= {_MOST_RUNS}",
                 f"a lane that shares a warp's rows has at most {_MOST_RUNS} vectors of each",
+            ),
+            Limit(
+                f"rows == 1 or threads * rows <= {_MOST_SHARED}",
+                f"blocks of several rows have at most {_MOST_SHARED} threads",
             ),
             Limit(f"threads * rows <= {most}", f"a block of the target has at most {most} threads"),
         )
