@@ -6,6 +6,7 @@ from wpk.schedules.arg_reduction import ArgReductionTemplate
 from wpk.schedules.attention_mma import AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtTemplate
 from wpk.schedules.box_selection import BoxSelectionTemplate
+from wpk.schedules.conv_grouped import ConvGroupedTemplate
 from wpk.schedules.conv_halo import ConvHaloTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
@@ -41,6 +42,7 @@ from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvMmaTemplate(),
     ConvPatchTemplate(),
+    ConvGroupedTemplate(),
     ConvSimtTemplate(),
     ConvWgmmaTemplate(),
     ConvHaloTemplate(),
