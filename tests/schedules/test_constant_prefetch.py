@@ -86,6 +86,7 @@ PRODUCTS = (
     first("conv_mma", split=3),
     first("conv_simt"),
     first("conv_patch"),
+    first("conv_grouped"),
     warpgroups(),
     warpgroups(split=2),
     warpgroups(split=2, cluster=1),

@@ -111,6 +111,7 @@ FAULTS: list[tuple[str, Fault]] = [
         ),
     ),
     ("conv_patch", NO_WAIT),
+    ("conv_grouped", NO_WAIT_BEFORE_COPIES),
     *((name, NO_WAIT_AT_ALL) for name in ("conv_mma", "gemm_mma")),
     (
         "conv_mma",

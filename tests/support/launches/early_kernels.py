@@ -130,6 +130,10 @@ def _first_layer() -> Convolution:
     return convolution(3, 8, (14, 18), stride=2, n=N, precision=Precision.FP32, **_BIASED)
 
 
+def _groups() -> Convolution:
+    return convolution(8, 8, (7, 9), groups=2, n=N, **_BIASED)
+
+
 def _matmul(constant: bool, m: int = 40) -> Matmul:
     a, b, y = (
         Tensor(SINGLE, (rows * columns, 0, columns, 1))
@@ -281,6 +285,10 @@ def _products() -> list[Case]:
         *(
             Case("conv_mma", _convolution(1), _MMA | more, (image, (8, 8, 3, 3), bias), image)
             for more in ({}, {"stages": 2, "split": 3})
+        ),
+        Case(
+            *("conv_grouped", _groups(), _PATCH),
+            *((image, (8, 4, 3, 3), bias), image),
         ),
         *(
             Case(
