@@ -156,4 +156,3 @@ def test_schedules_keep_groups_apart(changes: dict[str, int], words: str) -> Non
     reason = CONV.why_illegal(problem, replace(TILE, **changes), H200)
     assert reason is not None
     assert words in reason
-

@@ -10,9 +10,9 @@ namespace wpk
 {
 
 // Of each operand that has a bit in Constants, the row at this position of the domain; pointers[i] belongs to operand
-// i. Each thread asks for what it will read itself and nobody in front of it does: what all rows share is a few sectors,
-// and a grid that asks for them once a row waits for the slices of L2 that have them. Not for single numbers, which a
-// launch may pass by value.
+// i. Each thread asks for what it will read itself and nobody in front of it does: what all rows share is a few
+// sectors, and a grid that asks for them once a row waits for the slices of L2 that have them. Not for single numbers,
+// which a launch may pass by value.
 template <int Constants, class... Index>
 WPK_DEVICE void prefetchConstants(Tensors<>, const void* const*, Index...)
 {

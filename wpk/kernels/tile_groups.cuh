@@ -40,7 +40,8 @@ struct GroupShape
     static constexpr int blockChannels = blockN / Problem::k * Problem::c;
     static constexpr int pixelChunks = ceilDivide(blockChannels, kChunk);
     static constexpr int pixelBytes = (pixelChunks | 1) * kChunkBytes; // odd chunks: eight neighbours lie in all banks
-    static constexpr int rows = (Schedule::tile_p - 1) * Problem::stride_h + (Problem::filter_h - 1) * Problem::dilation_h + 1;
+    static constexpr int rows =
+        (Schedule::tile_p - 1) * Problem::stride_h + (Problem::filter_h - 1) * Problem::dilation_h + 1;
     static constexpr int columns = (tileQ - 1) * Problem::stride_w + (Problem::filter_w - 1) * Problem::dilation_w + 1;
     static constexpr int patchBytes = rows * columns * pixelBytes;
     // As in MmaShape.
@@ -51,7 +52,8 @@ struct GroupShape
     // Bytes from an output pixel's first tap to another one of its taps.
     static WPK_DEVICE constexpr int tapOffset(int tap)
     {
-        const int down = tap / Problem::filter_w * Problem::dilation_h, right = tap % Problem::filter_w * Problem::dilation_w;
+        const int down = tap / Problem::filter_w * Problem::dilation_h,
+                  right = tap % Problem::filter_w * Problem::dilation_w;
         return (down * columns + right) * pixelBytes;
     }
     // From an output pixel's first tap to a chunk that lies within a tap.
@@ -80,7 +82,8 @@ WPK_DEVICE void copyGroups(unsigned char* patch, const void* x, const Tile& tile
         const int pixel = copy / Shape::pixelChunks, chunk = copy % Shape::pixelChunks;
         const int h = top + pixel / Shape::columns, w = left + pixel % Shape::columns;
         const int channel = firstChannel + chunk * Shape::kChunk;
-        const bool exists = h >= 0 && h < Problem::h && w >= 0 && w < Problem::w && channel < kChannels; // @pixel_exists
+        const bool exists =
+            h >= 0 && h < Problem::h && w >= 0 && w < Problem::w && channel < kChannels; // @pixel_exists
         const int valid = exists ? minOf(Shape::kChunk, kChannels - channel) * 2 : 0;
         const auto* const from = image + (exists ? h * Problem::x_h + w * Problem::x_w + channel : 0);
         copyAsync<Shape::kChunkBytes>(target + pixel * Shape::pixelBytes + chunk * Shape::kChunkBytes, from, valid);
@@ -154,7 +157,8 @@ private:
     {
         const int tap = chunk * 2, lane = laneIndex() % 4;
         const int second = Shape::tapOffset(minOf(tap + 1, Shape::taps - 1));
-        const int offset = (lane < 2 ? Shape::tapOffset(minOf(tap, Shape::taps - 1)) : second) + lane % 2 * 4 + channels;
+        const int offset =
+            (lane < 2 ? Shape::tapOffset(minOf(tap, Shape::taps - 1)) : second) + lane % 2 * 4 + channels;
         const bool exists = tap + lane / 2 < Shape::taps; // @tap_exists
         WPK_UNROLL
         for (int i = 0; i < Shape::tilesM; ++i)

@@ -88,14 +88,15 @@ WPK_DEVICE void convGrouped(Inputs<2 + Problem::Operands::count> inputs, int n, 
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     const Tile tile(static_cast<int>(blockIdx.x));
     const auto window =
-        OutputWindow{tile, inputs.at + 2, y, Shape::blockM, kFilters, kFilters + Problem::y_padding}.from(0, firstFilter);
+        OutputWindow{tile, inputs.at + 2, y, Shape::blockM, kFilters, kFilters + Problem::y_padding}.from(
+            0, firstFilter);
     prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(window);
     GroupFilters<Shape, Problem> filters;
     filters.load(inputs.at[1], firstFilter);
     waitIfEarly<Schedule>(); // @previous_awaited
     copyGroups<Shape, Problem>(shared, inputs.at[0], tile, firstFilter / Problem::k * Problem::c);
-    waitCopies<0>();  // @patch_there
-    __syncthreads();  // @patch_for_all
+    waitCopies<0>(); // @patch_there
+    __syncthreads(); // @patch_for_all
     releaseIfEarly<Schedule>();
     const GroupFragments<Shape, Problem> fragments(shared);
     float acc[Shape::tilesM][Shape::tilesN][4] = {};

@@ -190,17 +190,13 @@ class GroupTiles:
             tile_q: Its columns of pixels.
         """
         stride, pitch = self.problem.stride[1], int(self._pixel_bytes[0])
-        row = ((tile_q - 1) * stride + (self.problem.filter[1] - 1) * self.problem.dilation[1] + 1)
+        row = (tile_q - 1) * stride + (self.problem.filter[1] - 1) * self.problem.dilation[1] + 1
         below = row * self.problem.stride[0]
-        pixel = [
-            (n % tile_q * stride + n // tile_q * below) * pitch for n in range(_STAGED_ROWS)
-        ]
+        pixel = [(n % tile_q * stride + n // tile_q * below) * pitch for n in range(_STAGED_ROWS)]
         count = int(self.fragment_loads[0])
         if self._loads_of_fragment == 1:
             lanes = tuple(pixel[lane % 16] + lane // 16 * _CHUNK_BYTES for lane in range(32))
             return (SharedAccess(lanes, _CHUNK_BYTES, count),)
         step = self.problem.dilation[1] * pitch
-        words = tuple(
-            pixel[lane // 4] + lane % 4 // 2 * step + lane % 2 * 4 for lane in range(32)
-        )
+        words = tuple(pixel[lane // 4] + lane % 4 // 2 * step + lane % 2 * 4 for lane in range(32))
         return (SharedAccess(words, 4, count),)
