@@ -316,6 +316,12 @@ STUDIES: Mapping[str, Study] = {
         ((1, 576, 14), (8, 144, 56), (64, 144, 56)),
         ("conv_simt",),
     ),
+    "depthwise_rows": Study(
+        Precision.FP16,
+        partial(_convolution, of_group=1),
+        ((8, 192, 28), (32, 192, 28), (64, 144, 56)),
+        ("conv_simt", "depthwise"),
+    ),
     "pooling": Study(Precision.FP16, _maximum_pool, ((1, 64, 112), (8, 64, 112), (64, 64, 112))),
     "roi_align": Study(Precision.FP16, _regions, ((16, 64, 56), (300, 256, 56), (1000, 256, 112))),
     "recurrence_mma": Study(Precision.FP16, *_RECURRENCES, ("recurrence_simt",)),

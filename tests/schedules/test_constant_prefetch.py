@@ -97,6 +97,7 @@ PRODUCTS = (
 OTHERS = (
     *(first(name) for name in ("depthwise", "normalisation", "attention_simt", "attention_mma")),
     with_table(first("elementwise")),
+    first("depthwise_rows"),
 )
 
 

@@ -67,6 +67,7 @@ FAULTS: list[tuple[str, Fault]] = [
     ),
     ("pooling", Fault("released, but not waited", put(WAIT, "releaseNext();"), _TOUCHED)),
     ("depthwise", NO_WAIT),
+    ("depthwise_rows", NO_WAIT_AT_ALL),
     (
         "depthwise",
         Fault("pixels taken for weights", change("weights_loaded", "at[1]", "at[0]"), _TOUCHED),

@@ -12,6 +12,7 @@ from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
+from wpk.schedules.depthwise_rows import DepthwiseRowsTemplate
 from wpk.schedules.determinant import DeterminantTemplate
 from wpk.schedules.elementwise import ElementwiseTemplate
 from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
@@ -53,6 +54,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),
     DepthwiseTemplate(),
+    DepthwiseRowsTemplate(),
     PoolingTemplate(),
     RoiAlignTemplate(),
     RecurrenceMmaTemplate(),

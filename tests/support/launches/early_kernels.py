@@ -94,6 +94,7 @@ _MMA = {
 
 _SKINNY = {"block_m": 8, "thread_n": 4, "threads_k": 8, "threads_n": 8, "depth": 1, "prefetch": 1}
 
+_STRIP = {"vector": 2, "pixels": 4, "rows": 7, "lanes": 4, "threads": 64}
 _PATCH = {
     "tile_p": 2,
     "tile_q": 8,
@@ -276,6 +277,10 @@ def _products() -> list[Case]:
     return [
         Case(
             *("depthwise", _convolution(8), {"vector": 4, "pixels": 2, "threads": 64}),
+            *((image, (8, 1, 3, 3), bias), image),
+        ),
+        Case(
+            *("depthwise_rows", _convolution(8), _STRIP),
             *((image, (8, 1, 3, 3), bias), image),
         ),
         *(
