@@ -19,9 +19,6 @@ from wpk.targets.registry import find_target
 
 TEMPLATE = DepthwiseRowsTemplate()
 H200 = find_target("h200")
-SMALL = replace(H200, sm_count=1)
-"""Small images fill it."""
-
 STRIP = DepthwiseRowsSchedule(vector=2, pixels=4, rows=7, lanes=8, threads=64)
 _TAIL: dict[str, Any] = {"bias": DType.FP32, "residual": True, "relu": True}
 
@@ -56,8 +53,8 @@ def test_agrees_with_float64(
 ) -> None:
     given, schedule = CASES[case]
     problem = depthwise(**given, **_TAIL)
-    assert TEMPLATE.why_not(problem, SMALL) is None
-    assert TEMPLATE.why_illegal(problem, schedule, SMALL) is None
+    assert TEMPLATE.why_not(problem, H200) is None
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
     check_convolution(checking_execution, TEMPLATE, problem, schedule)
 
 
@@ -116,13 +113,18 @@ PLAIN = depthwise(16)
         (depthwise(16, filter=(1, 3), pads=(0, 1, 0, 1)), "a filter of one row"),
         (replace(PLAIN, transposed=True), "transposed"),
         (depthwise(16, layout=channels_first), "neighbours in the output are no channels"),
-        (depthwise(96, size=56, filter=7), "5376 threads of 2 channels, 4 columns and 7 rows"),
     ],
 )
 def test_refuses_in_words(problem: Convolution, words: str) -> None:
     reason = TEMPLATE.why_not(problem, H200)
     assert reason is not None
     assert words in reason
+
+
+@pytest.mark.parametrize(("images", "tried"), [(1, False), (32, True)])
+def test_strips_are_tried_where_they_fill_the_gpu(images: int, tried: bool) -> None:
+    _, legal = TEMPLATE.space(depthwise(96, size=56, filter=7, n=images), H200)
+    assert (len(legal["rows"]) > 0) is tried
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ FAULTS: list[tuple[str, Fault]] = [
     ),
     ("pooling", Fault("released, but not waited", put(WAIT, "releaseNext();"), _TOUCHED)),
     ("depthwise", NO_WAIT),
-    ("depthwise_rows", NO_WAIT_AT_ALL),
+    ("depthwise_rows", Fault("no wait", drop(WAIT), _ENDED)),
     (
         "depthwise",
         Fault("pixels taken for weights", change("weights_loaded", "at[1]", "at[0]"), _TOUCHED),

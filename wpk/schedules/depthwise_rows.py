@@ -75,12 +75,6 @@ class DepthwiseRowsTemplate(SingleKernelTemplate[Convolution, DepthwiseRowsSched
             return "a filter of one row: no input row is under two output rows"
         if not Image.of(problem).channels_fastest:
             return "neighbours in the output are no channels"
-        threads = Image.of(problem).items(2, 4, 7) * problem.n.value
-        if threads < target.sm_count * _LEAST_THREADS:
-            return (
-                f"{threads} threads of 2 channels, 4 columns and 7 rows: they leave {target.name} idle, "
-                "single rows do not"
-            )
         return None
 
     def packing(self, problem: Convolution, schedule: DepthwiseRowsSchedule) -> str:
@@ -88,12 +82,16 @@ class DepthwiseRowsTemplate(SingleKernelTemplate[Convolution, DepthwiseRowsSched
         return "depthwise_rsk"
 
     def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
-        """Channels, columns and rows of a thread; threads along the channels, and of a block."""
-        del target
+        """Channels, columns and rows of a thread; threads along the channels, and of a block.
+
+        No rows at all where strips of seven would leave the GPU idle: single rows (depthwise) do not.
+        """
+        strips = Image.of(problem).items(2, 4, 7) * problem.n.value
+        rows = (14, 7, 28, 56) if strips >= target.sm_count * _LEAST_THREADS else ()
         return {
             "vector": Image.of(problem).vectors(problem.x),
             "pixels": tuple(n for n in (8, 4, 7, 2) if n < 2 * problem.q),
-            "rows": tuple(n for n in (14, 7, 28, 56) if n < 2 * problem.p) or (7,),
+            "rows": tuple(n for n in rows if n < 2 * problem.p or n == 7),
             "lanes": (32, 16, 8, 4),
             "threads": (128, 256),
         }
