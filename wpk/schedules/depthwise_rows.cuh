@@ -1,9 +1,10 @@
 // Depthwise convolution whose threads walk down an image, for large filters and many images: an input row is loaded and
-// converted once for all output rows that it is under, of which a thread holds the sums, as many as the filter has rows.
+// converted once for all output rows that it is under, of which a thread holds the sums, as many as the filter has
+// rows.
 //
-// A thread has V neighbouring channels of `pixels` columns of a strip of `rows` output rows. `lanes` neighbouring threads
-// have neighbouring channels; all others of a block have the same ones in other places, so that its filters lie in
-// shared memory, as floats. They are constants: they are brought there before the kernel in front has ended.
+// A thread has V neighbouring channels of `pixels` columns of a strip of `rows` output rows. `lanes` neighbouring
+// threads have neighbouring channels; all others of a block have the same ones in other places, so that its filters lie
+// in shared memory, as floats. They are constants: they are brought there before the kernel in front has ended.
 //
 // Grid: runs of threads / lanes tiles (image, strip, columns), runs of lanes * V channels. Problem is named by
 // depthwise.py; strides and dilations of the rows are 1.
@@ -48,8 +49,7 @@ WPK_DEVICE void stageFilters(float* target, const void* weight, int firstChannel
         const int k = firstChannel + lane * V, valid = minOf(V, Problem::channels - k);
         float row[V] = {};
         if (valid > 0)
-            loadRowAs<Weight, V>(
-                weight, Weight::offset(tap / Problem::filterW, tap % Problem::filterW, k), valid, row);
+            loadRowAs<Weight, V>(weight, Weight::offset(tap / Problem::filterW, tap % Problem::filterW, k), valid, row);
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
             target[tap * Strip::channels + lane * V + v] = row[v];
@@ -116,14 +116,14 @@ WPK_DEVICE void depthwiseRows(Inputs<2 + Problem::Operands::count> inputs, int n
     WPK_SHARED(float, filters);
     const int lane = static_cast<int>(threadIdx.x) % Strip::lanes;
     const int chunk = static_cast<int>(blockIdx.y) * Strip::lanes + lane;
-    const int tile = static_cast<int>(blockIdx.x) * (Strip::threads / Strip::lanes)
-                     + static_cast<int>(threadIdx.x) / Strip::lanes;
+    const int tile =
+        static_cast<int>(blockIdx.x) * (Strip::threads / Strip::lanes) + static_cast<int>(threadIdx.x) / Strip::lanes;
     const bool exists = tile < n * Strip::tiles && chunk < Tile::Part::chunks;
     const int place = exists ? tile : 0;
     const int first = place / Strip::columnTiles % Strip::strips * Strip::rows;
     const typename Tile::Part part(exists ? chunk : 0);
-    detail::DepthwiseEnd<Problem, Tile> end{inputs.at + 2, y, place / Strip::tiles, first,
-        place % Strip::columnTiles * Tile::pixels, part, {}};
+    detail::DepthwiseEnd<Problem, Tile> end{
+        inputs.at + 2, y, place / Strip::tiles, first, place % Strip::columnTiles * Tile::pixels, part, {}};
     releaseIfEarly<Schedule>();
     end.prefetch();
     detail::stageFilters<Problem, Strip>(filters, inputs.at[1], static_cast<int>(blockIdx.y) * Strip::channels);
@@ -139,8 +139,7 @@ WPK_DEVICE void depthwiseRows(Inputs<2 + Problem::Operands::count> inputs, int n
     for (int row = 0; row < Strip::rows + kFilterRows - 1; ++row)
     {
         typename Tile::Inputs next[Columns::span];
-        detail::loadStripRow<Problem, Strip>(
-            inputs.at[0], end.n, first - Problem::padTop + row + 1, end.q, part, next);
+        detail::loadStripRow<Problem, Strip>(inputs.at[0], end.n, first - Problem::padTop + row + 1, end.q, part, next);
         detail::addStripRow<Problem, Strip>(values, row, filters + lane * Strip::V, sums);
         const int done = row - (kFilterRows - 1);
         if (done >= 0 && first + done < Problem::p) // @row_stored

@@ -84,16 +84,17 @@ class DepthwiseRowsTemplate(SingleKernelTemplate[Convolution, DepthwiseRowsSched
     def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """Channels, columns and rows of a thread; threads along the channels, and of a block.
 
-        No rows at all where strips of seven would leave the GPU idle: single rows (depthwise) do not.
+        Hardly any where strips of seven rows leave the GPU idle: single rows (depthwise) do not.
         """
-        strips = Image.of(problem).items(2, 4, 7) * problem.n.value
-        rows = (14, 7, 28, 56) if strips >= target.sm_count * _LEAST_THREADS else ()
+        image = Image.of(problem)
+        fills = image.items(2, 4, 7) * problem.n.value >= target.sm_count * _LEAST_THREADS
+        rows, pixels = ((14, 7, 28, 56), (8, 4, 7, 2)) if fills else ((7,), (4, 2))
         return {
-            "vector": Image.of(problem).vectors(problem.x),
-            "pixels": tuple(n for n in (8, 4, 7, 2) if n < 2 * problem.q),
+            "vector": image.vectors(problem.x),
+            "pixels": tuple(n for n in pixels if n < 2 * problem.q or n == 2),
             "rows": tuple(n for n in rows if n < 2 * problem.p or n == 7),
-            "lanes": (32, 16, 8, 4),
-            "threads": (128, 256),
+            "lanes": (32, 16, 8, 4) if fills else (16, 8),
+            "threads": (128, 256) if fills else (128,),
         }
 
     def _limits(self, problem: Convolution) -> Sequence[Limit]:
@@ -142,7 +143,9 @@ class DepthwiseRowsTemplate(SingleKernelTemplate[Convolution, DepthwiseRowsSched
         return Stream(
             element_bytes=size,
             flops=blocks * threads * outputs * (2.0 * taps + flops(problem.epilogue.expression)),
-            loads=loaded * narrow_access(vector, size) / _shared_by_l1(pixels, span)
+            loads=loaded
+            * narrow_access(vector, size)
+            / _shared_by_l1(pixels, span)
             * short_run(vector * lanes, size)
             + image.operand_bytes(problem),
             stores=prod(problem.accesses()[1].sizes) * problem.y.dtype.bytes,
@@ -168,9 +171,7 @@ class DepthwiseRowsTemplate(SingleKernelTemplate[Convolution, DepthwiseRowsSched
         return KernelPlan(
             members=members,
             grid=(
-                ceil_div(
-                    product(problem.n.expression, tiles), schedule.threads // schedule.lanes
-                ),
+                ceil_div(product(problem.n.expression, tiles), schedule.threads // schedule.lanes),
                 -(-(image.c + image.padding_c) // channels),
                 1,
             ),
