@@ -117,7 +117,8 @@ class GroupTiles:
     def pixel_chunks(self) -> Floats:
         """Chunks of a pixel."""
         channels = self.columns["block_n"] // self.filters * self.channels
-        return (-(-channels // CHUNK)).astype(np.float64)
+        chunks: Floats = np.ceil(channels / CHUNK)
+        return chunks
 
     @cached_property
     def _pixel_bytes(self) -> Floats:
