@@ -289,7 +289,7 @@ STUDIES: Mapping[str, Study] = {
         Precision.FP16,
         partial(_convolution, of_group=8),
         ((1, 256, 28), (8, 256, 28), (64, 256, 28)),
-        ("conv_mma", "conv_simt"),
+        ("conv_mma",),
     ),
     "conv_halo": Study(
         Precision.FP16,
@@ -314,7 +314,7 @@ STUDIES: Mapping[str, Study] = {
         Precision.FP16,
         partial(_convolution, of_group=1),
         ((1, 576, 14), (8, 144, 56), (64, 144, 56)),
-        ("conv_simt",),
+        ("conv_simt", "depthwise_rows"),
     ),
     "depthwise_rows": Study(
         Precision.FP16,
