@@ -6,11 +6,13 @@ from wpk.schedules.arg_reduction import ArgReductionTemplate
 from wpk.schedules.attention_mma import AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtTemplate
 from wpk.schedules.box_selection import BoxSelectionTemplate
+from wpk.schedules.conv_grouped import ConvGroupedTemplate
 from wpk.schedules.conv_halo import ConvHaloTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
+from wpk.schedules.depthwise_rows import DepthwiseRowsTemplate
 from wpk.schedules.determinant import DeterminantTemplate
 from wpk.schedules.elementwise import ElementwiseTemplate
 from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
@@ -42,6 +44,7 @@ from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvMmaTemplate(),
     ConvPatchTemplate(),
+    ConvGroupedTemplate(),
     ConvSimtTemplate(),
     ConvWgmmaTemplate(),
     ConvHaloTemplate(),
@@ -52,6 +55,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),
     DepthwiseTemplate(),
+    DepthwiseRowsTemplate(),
     PoolingTemplate(),
     RoiAlignTemplate(),
     RecurrenceMmaTemplate(),
