@@ -1,10 +1,12 @@
 """Matrix product on the tensor cores, with batch and broadcasting (gemm_mma.cuh)."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.problems import Matmul
 from wpk.schedules import mma_tiles
-from wpk.schedules.matmul_view import MatmulView, why_too_large
+from wpk.schedules.limit import Limit
+from wpk.schedules.matmul_view import MatmulView, norm_limits, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
 from wpk.schedules.mma_tiles import MmaSchedule, MmaTiles
 from wpk.schedules.multiplication import multiplied_as, multiply_type
@@ -29,6 +31,9 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
             if (reason := mma_tiles.needs(dtype, problem.precision, target)) is not None:
                 return reason
         return why_too_large(problem)
+
+    def _limits(self, problem: Matmul) -> Sequence[Limit]:
+        return (*super()._limits(problem), *norm_limits(problem))
 
     def packing(self, problem: Matmul, schedule: MmaSchedule) -> str | None:
         """See `MatmulView.packing`."""
