@@ -64,7 +64,14 @@ public:
         }
     }
 
-    // Row lane / 4 + 8 * row; all lanes call it.
+    // What both rows are normalised by; all lanes call it.
+    WPK_DEVICE void finish(RowScale (&rows)[2], float epsilon) const
+    {
+        rows[0] = scale(0, epsilon);
+        rows[1] = scale(1, epsilon);
+    }
+
+private:
     WPK_DEVICE RowScale scale(int row, float epsilon) const
     {
         constexpr float kOne = 1.0f / Depth;
@@ -72,8 +79,6 @@ public:
         const float variance = ofQuad(squares_[row]) * kOne - mean * mean;
         return {shift_[row] + mean, reciprocalRoot(larger(variance, 0.0f) + epsilon)};
     }
-
-private:
     // Whether element 0..3 of a lane in a fragment is one of the rows.
     static WPK_DEVICE bool isInside(int first, int element)
     {
@@ -97,12 +102,18 @@ private:
 // Rows are multiplied as they are.
 struct RawRows
 {
+    template <class Rows>
+    WPK_DEVICE explicit RawRows(const OutputWindow<Rows>&)
+    {
+    }
+    RawRows() = default;
     template <class Step>
     WPK_DEVICE void look(const Step&, int)
     {
     }
-    template <class Products, class Rows>
-    WPK_DEVICE void normalise(Products&, const OutputWindow<Rows>&) const
+    WPK_DEVICE void finish() {}
+    template <class Products>
+    WPK_DEVICE void normalise(Products&) const
     {
     }
 };
@@ -148,41 +159,55 @@ WPK_DEVICE void prefetchColumnSums(const OutputWindow<Rows>& window)
     }
 }
 
-// A warp's 16 rows of products, in layout D of mma.cuh, as those of normalised rows. `window` begins with their first
-// column.
-template <class Problem, class Moments, int Tiles, class Rows>
-WPK_DEVICE void normaliseProducts(float (&products)[Tiles][4], const Moments& moments, const OutputWindow<Rows>& window)
+// The sums of a lane's columns, of Tiles tiles of products in layout D of mma.cuh, the first of which begins with
+// `window`. Without a mean there are none.
+template <class Problem, int Tiles>
+class ColumnSums
 {
-    const float epsilon = asFloat(Problem::row_epsilon);
-    const RowScale rows[2] = {moments.scale(0, epsilon), moments.scale(1, epsilon)};
-    const int first = window.firstColumn + laneIndex() % 4 * 2;
-    WPK_UNROLL
-    for (int tile = 0; tile < Tiles; ++tile)
+public:
+    template <class Rows>
+    WPK_DEVICE void load(const OutputWindow<Rows>& window)
     {
-        float sums[2] = {};
         if constexpr (Problem::row_is_centred)
         {
-            const int column = first + tile * 8;
+            const int column = window.firstColumn + laneIndex() % 4 * 2;
             const float* const at = columnSums<Problem>(window) + column;
-            if constexpr (Problem::n % 2 == 0)
+            WPK_UNROLL
+            for (int tile = 0; tile < Tiles; ++tile)
             {
-                const auto pair = column < window.columnEnd ? load<float, 2>(at) : zeroVector<float, 2>();
-                sums[0] = pair[0];
-                sums[1] = pair[1];
+                const int left = window.columnEnd - column - tile * 8;
+                if constexpr (Problem::n % 2 == 0)
+                {
+                    sums_[tile] = left > 0 ? wpk::load<float, 2>(at + tile * 8) : zeroVector<float, 2>();
+                }
+                else
+                {
+                    sums_[tile] = {left > 0 ? at[tile * 8] : 0.0f, left > 1 ? at[tile * 8 + 1] : 0.0f};
+                }
             }
-            else
-            {
-                sums[0] = column < window.columnEnd ? at[0] : 0.0f;
-                sums[1] = column + 1 < window.columnEnd ? at[1] : 0.0f;
-            }
-        }
-        WPK_UNROLL
-        for (int place = 0; place < 4; ++place)
-        {
-            const RowScale row = rows[place / 2];
-            products[tile][place] = row.scale * (products[tile][place] - row.mean * sums[place % 2]); // @mean_taken
         }
     }
-}
+
+    // The products of a warp's 16 rows as those of normalised rows.
+    WPK_DEVICE void apply(float (&products)[Tiles][4], const RowScale (&rows)[2]) const
+    {
+        WPK_UNROLL
+        for (int tile = 0; tile < Tiles; ++tile)
+        {
+            WPK_UNROLL
+            for (int place = 0; place < 4; ++place)
+            {
+                float& product = products[tile][place];
+                const RowScale row = rows[place / 2];
+                if constexpr (Problem::row_is_centred)
+                    product -= row.mean * sums_[tile][place % 2]; // @mean_taken
+                product *= row.scale;
+            }
+        }
+    }
+
+private:
+    Vector<float, 2> sums_[Problem::row_is_centred ? Tiles : 1] = {};
+};
 
 } // namespace wpk

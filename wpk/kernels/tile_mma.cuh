@@ -179,15 +179,20 @@ public:
         }
     }
 
-    // All products of the block; its tile begins with `window`.
+    // The products of a block whose tile begins with `window`.
     template <class Rows>
     WPK_DEVICE void normalise(
         float (&acc)[Shape::tilesM][Shape::tilesN][4], const OutputWindow<Rows>& window) const
     {
-        const auto ofWarp = window.from(0, warpIndex() % Shape::warpsN * Shape::warpN);
+        ColumnSums<Problem, Shape::tilesN> sums;
+        sums.load(window.from(0, warpIndex() % Shape::warpsN * Shape::warpN));
         WPK_UNROLL
         for (int i = 0; i < Shape::tilesM; ++i)
-            normaliseProducts<Problem>(acc[i], moments_[i], ofWarp);
+        {
+            RowScale rows[2];
+            moments_[i].finish(rows, asFloat(Problem::row_epsilon));
+            sums.apply(acc[i], rows);
+        }
     }
 
 private:

@@ -82,7 +82,8 @@ WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Pro
     // @constant_b
     multiplyTiles<T, Shape, Fragments, Problem::b_constant>(
         acc, shared, loaderA, loaderB, range.count, NoLimits{}, range.first * (Shape::blockK / MmaDepth<T>::value), rows);
-    rows.normalise(acc, window);
+    if constexpr (kNormsRows<Problem>)
+        rows.normalise(acc, window);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeTiles<Problem, Shape>(acc, shared, window);

@@ -3,8 +3,9 @@
 from typing import ClassVar
 
 from wpk.problems import Matmul
-from wpk.schedules.matmul_view import MatmulView, why_normed, why_too_large
+from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
+from wpk.schedules.row_norm import why_normed
 from wpk.schedules.simt_tiles import SimtSchedule, SimtTiles
 from wpk.targets import Target
 

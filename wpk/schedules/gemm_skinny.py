@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import FEW_ROWS, Matmul
 from wpk.schedules.limit import Limit
-from wpk.schedules.matmul_view import MatmulView, why_normed, why_too_large
+from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import target_limits
+from wpk.schedules.row_norm import why_normed
 from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.skinny_tiles import SkinnyTiles
 from wpk.schedules.split import split_limits, useful_split

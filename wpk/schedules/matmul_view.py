@@ -1,17 +1,16 @@
 """A matrix product as gemm_mma and gemm_simt both see it (MatrixSource of tile_source.cuh)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wpk.dims import DimExpr, ceil_div, product
 from wpk.dtypes import DType, Precision
 from wpk.performance import Floats, row_transactions
-from wpk.problems import Matmul, NormedMatmul, NormKind, Tensor
+from wpk.problems import Matmul, Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
 from wpk.schedules.matrix_view import MAX_INT32, VECTOR_BYTES, MatrixSizes, MatrixView
-from wpk.schedules.limit import Limit
-from wpk.schedules.unit import Member, Type, Wide, fp32_bits
+from wpk.schedules.row_norm import norm_members
+from wpk.schedules.unit import Member, Type, Wide
 from wpk.targets import Target
 
 
@@ -21,21 +20,6 @@ def why_too_large(problem: Matmul) -> str | None:
     if max(rows, problem.n, problem.k) > MAX_INT32:
         return f"{rows} rows of {problem.k} are more than 32-bit indices reach"
     return None
-
-
-def why_normed(problem: Matmul) -> str | None:
-    """Say why a kernel that takes rows as they are cannot compute the problem; None if it can."""
-    if isinstance(problem, NormedMatmul):
-        return "rows are normalised behind products of tiles, on tensor cores"
-    return None
-
-
-def norm_limits(problem: Matmul) -> Sequence[Limit]:
-    """Return what rows that are normalised ask of a schedule."""
-    return (_WHOLE_ROWS,) if isinstance(problem, NormedMatmul) else ()
-
-
-_WHOLE_ROWS = Limit("split == 1", "a row is normalised by all of its elements, of which a part of the reduction has some")
 
 
 @dataclass(frozen=True)
@@ -127,7 +111,7 @@ class MatmulView(MatrixView[Matmul]):
             "b_middle": Wide(b_middle),
             "b_constant": p.b_constant,
             **epilogue_members(p, min(store_width, self._stored_together)),
-            **_norm_members(p),
+            **norm_members(p),
         }
 
     def operand_members(self) -> dict[str, Member]:
@@ -156,13 +140,3 @@ class MatmulView(MatrixView[Matmul]):
         if extent == 1:  # the next row may be the next element
             return 1
         return min(tensor.vector(axis), self.max_vector, VECTOR_BYTES // tensor.dtype.bytes)
-
-
-def _norm_members(problem: Matmul) -> dict[str, Member]:
-    """What row_norm.cuh reads; nothing where rows are multiplied as they are."""
-    if not isinstance(problem, NormedMatmul):
-        return {}
-    return {
-        "row_is_centred": problem.kind is NormKind.LAYER,
-        "row_epsilon": fp32_bits(problem.epsilon),
-    }

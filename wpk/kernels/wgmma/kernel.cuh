@@ -99,7 +99,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits)
 {
     typename Shape::Sum acc[Shape::accumulators] = {};
-    RowsOf<Problem, Shape> normed;
+    RowsOf<Problem, Shape, OutputWindow<Rows>> normed(window);
     if (warpIndex() < Shape::warpsM)
     {
         prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(window);
@@ -107,7 +107,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     }
     multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits, normed);
     if (warpIndex() < Shape::warpsM)
-        normed.normalise(acc, window);
+        normed.normalise(acc);
     if constexpr (Shape::splitCluster > 1)
     {
         storeSumOfCluster<Problem>(acc, shared, clusterParts<Shape>(shared), range.part, window);
@@ -168,7 +168,8 @@ WPK_DEVICE void computePersistent(
     for (; !tiles.isDone(); tiles.advance())
     {
         typename Shape::Sum acc[Shape::accumulators] = {}; // @sums_zeroed
-        RowsOf<Problem, Shape> normed;
+        const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0); // @group_placed
+        RowsOf<Problem, Shape, OutputWindow<Rows>> normed(window);
         if constexpr (Shape::pingpong)
             pipeline.awaitTurn(group, turn);
         turn ^= 1;
@@ -177,8 +178,7 @@ WPK_DEVICE void computePersistent(
         pipeline.release(state.lastStage()); // @last_stage_released
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
-        const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0); // @group_placed
-        normed.normalise(acc, window);
+        normed.normalise(acc);
         storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), window);       // @staged_beside
         if constexpr (Shape::pingpong)
             passOver();

@@ -74,6 +74,7 @@ WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulator
         state.advance();
     }
     started();
+    rows.finish();
     waitWgmma<0>(acc); // @products_awaited
 }
 
