@@ -51,7 +51,7 @@ public:
         WPK_UNROLL
         for (int element = 0; element < 4; ++element)
         {
-            const bool isAdded = Whole || isInside(first, element); // @rows_end
+            const bool isAdded = Whole || isInside(first, element); // @row_ends
             WPK_UNROLL
             for (int row = 0; row < 2; ++row)
             {

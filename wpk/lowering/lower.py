@@ -216,9 +216,7 @@ _WHOLE: tuple[
 
 
 _CHAINS: tuple[
-    tuple[
-        Callable[[OperatorBody], bool], type[AttentionBody | NormedProductBody | SqueezeBody]
-    ],
+    tuple[Callable[[OperatorBody], bool], type[AttentionBody | NormedProductBody | SqueezeBody]],
     ...,
 ] = (
     (is_attention, AttentionBody),

@@ -61,10 +61,16 @@ class NormedMatmul(Matmul):
         if self.kind not in _WORDS:
             yield "kind", f"{self.kind} before a product"
         if (self.sums is None) == (self.kind is NormKind.LAYER):
-            yield "sums", f"{'none' if self.sums is None else 'some'} behind a norm of kind {self.kind}"
+            yield (
+                "sums",
+                f"{'none' if self.sums is None else 'some'} behind a norm of kind {self.kind}",
+            )
         for sums in self._sums:
             if sums.dtype is not DType.FP32 or sums.strides != _ROWS_SUMMED:
-                yield "sums", f"{sums.dtype} with strides {sums.strides}; they are fp32, one a column"
+                yield (
+                    "sums",
+                    f"{sums.dtype} with strides {sums.strides}; they are fp32, one a column",
+                )
         if not self.b_constant:
             yield "b_constant", "a product of normalised rows has a constant matrix"
         storage = self.precision.storage

@@ -193,7 +193,9 @@ class MmaTiles:
 
     def _moment_slots(self, columns: Columns) -> Floats:
         """Those of the fragments of a warp's rows in a step."""
-        fragments: Floats = self._mma_steps(columns) * (columns["block_m"] // columns["warps_m"] // 16)
+        fragments: Floats = self._mma_steps(columns) * (
+            columns["block_m"] // columns["warps_m"] // 16
+        )
         return self.fragment_slots * fragments
 
     def _loads(self, columns: Columns) -> Floats:

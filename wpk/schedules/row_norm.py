@@ -10,7 +10,8 @@ _FRAGMENT_SLOTS = {NormKind.LAYER: 33.0, NormKind.RMS: 18.0}
 """Issue slots of a warp for the moments of a fragment, 16 rows of 16 elements; from nvdisasm's listings."""
 
 _WHOLE_ROWS = Limit(
-    "split == 1", "a row is normalised by all of its elements, of which a part of a reduction has some"
+    "split == 1",
+    "a row is normalised by all of its elements, of which a part of a reduction has some",
 )
 
 

@@ -26,7 +26,8 @@ public:
     WPK_DEVICE void look(SharedAddress tile, int step)
     {
         __syncwarp(); // an order of instructions: products are asked for before the rows are read
-        const int row = warpIndex() % Shape::kGroupWarps * 16 + laneIndex() % 16, chunk = laneIndex() / 16;
+        const int row = warpIndex() % Shape::kGroupWarps * 16 + laneIndex() % 16; // @rows_looked
+        const int chunk = laneIndex() / 16;
         WPK_UNROLL
         for (int product = 0; product < kProducts; ++product)
         {

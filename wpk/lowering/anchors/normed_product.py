@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 import numpy as np
-import onnx_graphsurgeon as gs
 
 from wpk.lowering.anchors.base import LoweredProblem, only_view
 from wpk.lowering.anchors.matmul import MatmulRule
@@ -83,7 +82,9 @@ class NormedProductBody:
             **{field.name: getattr(plain, field.name) for field in fields(plain)},
             kind=kind,
             epsilon=float(self.norm.attrs.get("epsilon", 1e-5)),
-            sums=None if sums is None else sums.broadcast((1, 1, 1, plain.n), sums.leading).tensor(),
+            sums=None
+            if sums is None
+            else sums.broadcast((1, 1, 1, plain.n), sums.leading).tensor(),
         )
         return LoweredProblem(problem, inputs if sums is None else (*inputs, sums))
 

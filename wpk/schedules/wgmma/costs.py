@@ -32,7 +32,11 @@ _OTHER_REGISTERS = 28  # addresses and descriptors
 _PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to tile; as the others
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
-_MOMENTS, _MOMENTS_IN_LOOP, _CENTRED = 4, 14, 20  # of rows that are normalised, with their means; as the others
+_MOMENTS, _MOMENTS_IN_LOOP, _CENTRED = (
+    4,
+    14,
+    20,
+)  # of rows that are normalised, with their means; as the others
 
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
