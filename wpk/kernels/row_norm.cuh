@@ -1,4 +1,4 @@
-// Normalises the rows of a matrix product behind it: scale * (a * b - mean * sums), where sums are those of b's columns.
+// Normalises the rows of a matrix product behind it: scale * (a * b - mean * sums), with the sums of b's columns.
 //
 // Mean and variance of a row come from the fragments of A that the product multiplies, in fp32. What is summed are
 // differences from the mean of the row's first 16 elements: the sum of their squares is at most K / 16 + 1 times that

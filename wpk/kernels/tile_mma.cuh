@@ -181,8 +181,7 @@ public:
 
     // The products of a block whose tile begins with `window`.
     template <class Rows>
-    WPK_DEVICE void normalise(
-        float (&acc)[Shape::tilesM][Shape::tilesN][4], const OutputWindow<Rows>& window) const
+    WPK_DEVICE void normalise(float (&acc)[Shape::tilesM][Shape::tilesN][4], const OutputWindow<Rows>& window) const
     {
         ColumnSums<Problem, Shape::tilesN> sums;
         sums.load(window.from(0, warpIndex() % Shape::warpsN * Shape::warpN));
@@ -249,8 +248,8 @@ WPK_DEVICE void multiplyTiles(typename Shape::Sum (&acc)[Shape::tilesM][Shape::t
             releaseNext(); // all is asked for: from now on this block needs less than it holds
         }
         commitCopies();
-        multiplyStage<T, Shape>(
-            acc, fragments, sharedAddress(shared + reading * Shape::stageBytes), limits, firstStep + tile * kSteps, rows);
+        multiplyStage<T, Shape>(acc, fragments, sharedAddress(shared + reading * Shape::stageBytes), limits,
+            firstStep + tile * kSteps, rows);
         if (more)
         {
             loaderA.finish(target);

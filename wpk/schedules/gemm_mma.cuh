@@ -80,8 +80,8 @@ WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Pro
     static_assert(!kNormsRows<Problem> || Schedule::split == 1, "a row is normalised by all of its elements");
     Select<kNormsRows<Problem>, NormedFragments<Problem, Shape>, RawRows> rows;
     // @constant_b
-    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(
-        acc, shared, loaderA, loaderB, range.count, NoLimits{}, range.first * (Shape::blockK / MmaDepth<T>::value), rows);
+    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count, NoLimits{},
+        range.first * (Shape::blockK / MmaDepth<T>::value), rows);
     if constexpr (kNormsRows<Problem>)
         rows.normalise(acc, window);
     if (!range.template sum<Shape::threads>(acc, shared, partials))

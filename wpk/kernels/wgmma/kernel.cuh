@@ -168,8 +168,7 @@ WPK_DEVICE void computePersistent(
     for (; !tiles.isDone(); tiles.advance())
     {
         typename Shape::Sum acc[Shape::accumulators] = {}; // @sums_zeroed
-        const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0); // @group_placed
-        RowsOf<Problem, Shape, OutputWindow<Rows>> normed(window);
+        RowsOf<Problem, Shape, OutputWindow<Rows>> normed(tiles.window(output));
         if constexpr (Shape::pingpong)
             pipeline.awaitTurn(group, turn);
         turn ^= 1;
@@ -179,6 +178,7 @@ WPK_DEVICE void computePersistent(
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
         normed.normalise(acc);
+        const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0); // @group_placed
         storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), window);       // @staged_beside
         if constexpr (Shape::pingpong)
             passOver();

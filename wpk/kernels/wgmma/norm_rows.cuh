@@ -21,8 +21,8 @@ class NormedRows
 public:
     WPK_DEVICE explicit NormedRows(const Window& window) : window_(window) {}
 
-    // The rows of a step, which lie at `tile`; all lanes call it, one step after the other, when they have asked for the
-    // step's products.
+    // The rows of a step, which lie at `tile`; all lanes call it, one step after the other, when they have asked for
+    // the step's products.
     WPK_DEVICE void look(SharedAddress tile, int step)
     {
         __syncwarp(); // an order of instructions: products are asked for before the rows are read
@@ -35,7 +35,7 @@ public:
             for (int box = 0; box < Shape::boxes; ++box)
             {
                 const SharedAddress rows = tile + box * Shape::boxBytesA + product * kProductBytes; // @rows_of_norm
-                uint32 fragments[Shape::slices][4];                                                  // under way at once
+                uint32 fragments[Shape::slices][4];                                                 // under way at once
                 WPK_UNROLL
                 for (int slice = 0; slice < Shape::slices; ++slice)
                     loadMatrix4(fragments[slice], rows + SwizzledTile<128>::offset(row, slice * 2 + chunk));
@@ -74,7 +74,7 @@ private:
 
     Window window_;
     RowMoments<T, Problem::row_is_centred, Problem::k> moments_[kProducts];
-    RowScale rows_[kProducts] [2];
+    RowScale rows_[kProducts][2];
     ColumnSums<Problem, kTiles> sums_;
 };
 
