@@ -37,5 +37,5 @@ def keeps_rows(view: gs.Node) -> bool:
         return False
     if is_op(view, "Transpose"):
         last = len(before) - 1
-        return list(view.attrs.get("perm", range(last, -1, -1)))[-1] == last
+        return [int(axis) for axis in view.attrs.get("perm", range(last, -1, -1))][-1] == last
     return before[-1] == after[-1] and isinstance(after[-1], int) and after[-1] > 1
