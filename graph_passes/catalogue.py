@@ -104,6 +104,7 @@ from wpk.graph_passes.products.channel_orders import ChannelOrders
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
+from wpk.graph_passes.products.norm_into_product import NormIntoProduct
 from wpk.graph_passes.products.part_products import PartProducts
 from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
@@ -155,6 +156,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
         [ChannelOrders(precision.storage)],
         [PartProducts()],
         [TurnedProducts(), WindowsInAttention()],
+        [NormIntoProduct(precision.storage)],
         [SetPrecision(precision)],
         [RecurrentOperators(), PlacedSelections()],
         [SpreadRows()],
@@ -163,7 +165,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
             CastsBeforeJoins(),
             HoistOverViews(),
             ViewsBeforeCasts(),
-            FuseOperators(clusters=clusters),
+            FuseOperators(precision.storage, clusters=clusters),
         ],
         [ChannelsLast()],
         [TransposeParts()],
