@@ -35,6 +35,7 @@ from wpk.schedules.squeeze import SqueezeTemplate
 from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
+from wpk.schedules.wgmma.attention import AttentionWgmmaTemplate
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 
@@ -50,6 +51,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     GemmWgmmaTemplate(),
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),
+    AttentionWgmmaTemplate(),
     DepthwiseTemplate(),
     PoolingTemplate(),
     RoiAlignTemplate(),
