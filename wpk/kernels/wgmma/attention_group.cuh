@@ -43,7 +43,7 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
             multiplyValues(pipelines, values);
             this->loadOperands(operands, at.matrix, at.head, firstRow, firstKey);
             waitWgmma<1>(flatScores()); // @scores_awaited
-            pipelines.keys.release(keys.stage);
+            pipelines.keys.release(keys.stage); // @keys_released
             keys.advance();
             this->weigh(firstKey, factor);
             waitWgmma<0>(flatWeighted()); // @values_added
@@ -78,7 +78,7 @@ private:
         using Keys = typename Shape::Keys;
         pipelines.keys.wait(state);
         const int group = warpIndex() / 4;
-        const uint64 q = Queries::along(pipelines.queryTile() + group * (Shape::groupRows * Queries::swizzle)); // @rows
+        const uint64 q = Queries::along(pipelines.queryTile() + group * (Shape::groupRows * Queries::swizzle)); // @rows_of_consumer
         const uint64 k = Keys::along(pipelines.keyTile(state.stage));
         fenceWgmma();
         WPK_UNROLL

@@ -61,10 +61,10 @@ struct AttentionGroups
     static constexpr int groups = Schedule::warpgroups, groupRows = 64, groupThreads = 128;
     static constexpr int rows = groups * groupRows, keys = Schedule::block_n, stages = Schedule::stages;
     static constexpr int threads = groups * groupThreads; // that compute
-    // Registers are handed from a producer to consumers by whole warpgroups. One consumer has enough without.
-    static constexpr bool handsRegisters = groups > 1;
-    static constexpr int blockThreads = threads + (handsRegisters ? groupThreads : kWarpSize);
-    static constexpr int producerRegisters = groups == 2 ? 24 : 32, consumerRegisters = groups == 2 ? 240 : 160;
+    // Where consumers need more registers than all threads can have, a producer hands over its own: a whole warpgroup,
+    // else it is a warp.
+    static constexpr bool handsRegisters = Problem::consumer_registers != 0;
+    static constexpr int consumerRegisters = Problem::consumer_registers, producerRegisters = groups == 2 ? 24 : 32;
 
     using Queries = BoxedRows<rows, Problem::depth>;
     using Keys = BoxedRows<keys, Problem::depth>;
@@ -126,26 +126,25 @@ template <class Problem, class Shape>
 WPK_DEVICE void produceAttention(
     const AttentionPipelines<Shape>& pipelines, const TensorMaps<3>& maps, const AttentionPlace& at, int steps)
 {
-    using P = Problem;
     const auto matrixOf = [&](bool isBroadcast)
     {
         return isBroadcast ? 0 : at.matrix;
     };
-    const int shared = at.head / P::sharing; // @head_of_keys
+    const int head = at.head, shared = head / Problem::sharing; // @head_shared
     arriveExpectBytes(pipelines.queriesThere(), Shape::Queries::boxes * Shape::Queries::boxBytes);
     Shape::Queries::copy(pipelines.queryTile(), maps.at[0], pipelines.queriesThere(), at.block * Shape::rows,
-        P::q_head ? at.head : 0, matrixOf(!P::q_outer));
+        Problem::q_head ? head : 0, matrixOf(!Problem::q_outer));
     PipelineState<Shape::stages> state;
     WPK_KEEP_LOOP
     for (int step = 0; step < steps; ++step)
     {
         const int stage = state.stage, row = step * Shape::keys;
         pipelines.keys.acquire(stage, state.phase ^ 1, Shape::Keys::boxes * Shape::Keys::boxBytes);
-        Shape::Keys::copy(pipelines.keyTile(stage), maps.at[1], pipelines.keys.full(stage), row, P::k_head ? shared : 0,
-            matrixOf(!P::k_outer));
+        Shape::Keys::copy(pipelines.keyTile(stage), maps.at[1], pipelines.keys.full(stage), row, Problem::k_head ? shared : 0,
+            matrixOf(!Problem::k_outer));
         pipelines.values.acquire(stage, state.phase ^ 1, Shape::Values::boxes * Shape::Values::boxBytes);
         Shape::Values::copy(pipelines.valueTile(stage), maps.at[2], pipelines.values.full(stage), row,
-            P::v_head ? shared : 0, matrixOf(!P::v_outer));
+            Problem::v_head ? shared : 0, matrixOf(!Problem::v_outer));
         state.advance();
     }
 }

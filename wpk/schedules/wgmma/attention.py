@@ -55,11 +55,6 @@ class AttentionWgmmaSchedule(Schedule):
     early: int = 0
 
     @property
-    def threads(self) -> int:
-        """Threads of a block: its consumers, and a producer's warp, or its warpgroup."""
-        return int(costs.threads(self.columns())[0])
-
-    @property
     def rows(self) -> int:
         """Queries of a block."""
         return self.warpgroups * costs.GROUP_ROWS
@@ -107,8 +102,9 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
 
     def _limits(self, problem: Attention) -> Sequence[Limit]:
         """What attention.cuh can compute."""
-        fixed = problem.lengths is None  # else how many steps there are is not known before a run
-        steps = f"min({_MOST_STAGES}, ceil_div({problem.keys}, block_n))" if fixed else _MOST_STAGES
+        steps = f"ceil_div({problem.keys}, block_n)"
+        if problem.lengths is not None:  # how many there are is not known before a run
+            steps = str(_MOST_STAGES)
         return (
             Limit(
                 f"1 <= warpgroups <= {_MOST_GROUPS}", f"a block has 1 to {_MOST_GROUPS} consumers"
@@ -118,8 +114,8 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
                 f"a step has whole slices of {_KEYS} keys, at most {_MOST_KEYS}",
             ),
             Limit(
-                f"1 <= stages <= {steps}",
-                f"the pipelines have 1 to {_MOST_STAGES} stages, and no more than there are steps",
+                f"min(2, {steps}) <= stages <= min({_MOST_STAGES}, {steps})",
+                f"the pipelines have 2 to {_MOST_STAGES} stages, and no more than there are steps",
             ),
         )
 
@@ -149,18 +145,25 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
     def kernel(self, problem: Attention, schedule: AttentionWgmmaSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         tensors = {"q": problem.q, "k": problem.k, "v": problem.v}
+        columns = schedule.columns()
+        handed = int(costs.handed_registers(problem, columns)[0])
         return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **attention_members(problem, schedule.rows),
-                **{f"{name}_outer": tensor.strides[_MATRIX] != 0 for name, tensor in tensors.items()},
+                "consumer_registers": handed,
+                **{
+                    f"{name}_outer": tensor.strides[_MATRIX] != 0
+                    for name, tensor in tensors.items()
+                },
                 **{f"{name}_head": tensor.strides[_HEAD] != 0 for name, tensor in tensors.items()},
             },
             grid=(attention_blocks(problem, schedule.rows), 1, 1),
             sizes=attention_sizes(problem),
-            threads=schedule.threads,
-            shared_bytes=int(costs.shared_bytes(problem, schedule.columns())[0]),
+            threads=int(costs.threads(problem, columns)[0]),
+            shared_bytes=int(costs.shared_bytes(problem, columns)[0]),
             tensor_maps=_maps(problem, schedule),
+            hands_registers=handed > 0,
         )
 
 

@@ -1,5 +1,7 @@
 """What schedules of attention by warpgroups take, and what they make the GPU do."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,12 +17,16 @@ _ALIGNED = 1024  # bytes: of tiles
 _SWIZZLES = (32, 64, 128)
 _ELEMENT = 2  # bytes
 
-_OTHER_REGISTERS = 44  # addresses, descriptors, and what a row keeps; read from ptxas reports
-_CONSUMER_REGISTERS = {1: 255, 2: 240, 3: 160}
-"""That a consumer's thread may have, by warpgroups of a block: of two and three a producer's warpgroup hands them over."""
+_OTHER_REGISTERS = (
+    38  # addresses, descriptors, and what a row keeps; read, as the next one, from ptxas reports
+)
+_LOADING_REGISTERS = 30  # addresses of the scores' operands
+_LAUNCHED = {1: 255, 2: 168, 3: 128}
+"""Registers that a thread of a block of so many consumers can have: ptxas sets them aside by whole warpgroups, and
+the producer is in one more."""
 
-_LAUNCHED = {2: 168, 3: 128}
-"""Registers of a thread with which blocks of several warpgroups begin: all that an SM has."""
+_HANDED = {1: 255, 2: 240, 3: 160}
+"""That a consumer's thread can have where the producer is a whole warpgroup, and hands over what it does not need."""
 
 _EXPONENTIALS = 16.0  # of an SM in a cycle: four of each scheduler's unit (CUDA programming guide, arithmetic throughput)
 _FOLDED_SLOTS, _SCORE_SLOTS, _OPERAND_SLOTS = 4.5, 7.0, 1.5
@@ -39,12 +45,17 @@ def swizzle(columns: int) -> int:
     return next((size for size in _SWIZZLES if columns * _ELEMENT <= size), _SWIZZLES[-1])
 
 
-def threads(columns: Columns) -> Floats:
-    """Count the threads of a block: beside one warpgroup a producer's warp, beside more a producer's warpgroup."""
-    groups = columns["warpgroups"]
-    producer = np.where(groups > 1, GROUP_THREADS, WARP)
-    count: Floats = (groups * GROUP_THREADS + producer).astype(np.float64)
+def threads(problem: Attention, columns: Columns) -> Floats:
+    """Count the threads of a block: its consumers, and a producer's warp, or its warpgroup where that hands registers over."""
+    producer = np.where(_hands(problem, columns), GROUP_THREADS, WARP)
+    count: Floats = (columns["warpgroups"] * GROUP_THREADS + producer).astype(np.float64)
     return count
+
+
+def handed_registers(problem: Attention, columns: Columns) -> NDArray[np.int64]:
+    """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs."""
+    handed: NDArray[np.int64] = np.where(_hands(problem, columns), _by_groups(columns, _HANDED), 0)
+    return handed
 
 
 def shared_bytes(problem: Attention, columns: Columns) -> Floats:
@@ -75,14 +86,14 @@ def limits(problem: Attention, target: Target) -> tuple[Limit, ...]:
                 f"warpgroups != {groups} or {registers} <= {most}",
                 f"a thread of {groups} warpgroups has at most {most} registers: more would spill",
             )
-            for groups, most in _CONSUMER_REGISTERS.items()
+            for groups, most in _HANDED.items()
         ),
     )
 
 
 def work(problem: Attention, columns: Columns, target: Target) -> Work:
     """Return what schedules make the GPU do: exponentials of some warpgroups beside the products of others."""
-    count, groups = threads(columns), columns["warpgroups"].astype(np.float64)
+    count, groups = threads(problem, columns), columns["warpgroups"].astype(np.float64)
     rows, keys = groups * GROUP_ROWS, columns["block_n"].astype(np.float64)
     steps = np.ceil(problem.keys / np.maximum(keys, 1))
     depth, width = float(_whole(problem.depth)), float(_whole(problem.width))
@@ -148,18 +159,31 @@ def _is_folded(expression: Expression) -> bool:
 
 
 def _registers(problem: Attention, columns: Columns) -> Floats:
-    """Count the registers with which a block begins: those of an SM where consumers are handed more."""
-    groups = columns["warpgroups"]
-    launched = np.where(groups == 2, _LAUNCHED[2], _LAUNCHED[3])  # noqa: PLR2004
-    own = value_of(_consumer_registers(problem), columns)
-    registers: Floats = np.where(groups == 1, own, launched).astype(np.float64)
-    return registers
+    """Count the registers with which a block begins."""
+    launched = _by_groups(columns, _LAUNCHED)
+    registers: Floats = np.minimum(value_of(_consumer_registers(problem), columns), launched)
+    return registers.astype(np.float64)
+
+
+def _hands(problem: Attention, columns: Columns) -> NDArray[np.bool_]:
+    needed = value_of(_consumer_registers(problem), columns)
+    hands: NDArray[np.bool_] = needed > _by_groups(columns, _LAUNCHED)
+    return hands
+
+
+def _by_groups(columns: Columns, registers: Mapping[int, int]) -> NDArray[np.int64]:
+    """Of each schedule by its warpgroups; those that a block cannot have count as the last."""
+    most = max(registers)
+    table = np.asarray([registers[max(1, groups)] for groups in range(most + 1)])
+    found: NDArray[np.int64] = table[np.clip(columns["warpgroups"], 0, most)]
+    return found
 
 
 def _consumer_registers(problem: Attention) -> str:
     """Of scores, their weights of 16 bits, their operands, the weighted values, and the rest."""
-    quarters = 3 + 2 * len(problem.scores.operands)
-    return f"{quarters} * block_n // 4 + {_whole(problem.width) // 2 + _OTHER_REGISTERS}"
+    operands = len(problem.scores.operands)
+    others = _OTHER_REGISTERS + _LOADING_REGISTERS * (operands > 0)
+    return f"{3 + 2 * operands} * block_n // 4 + {_whole(problem.width) // 2 + others}"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
