@@ -96,6 +96,7 @@ PRODUCTS = (
 OTHERS = (
     *(first(name) for name in ("depthwise", "normalisation", "attention_simt", "attention_mma")),
     with_table(first("elementwise")),
+    first("attention_wgmma"),
 )
 
 

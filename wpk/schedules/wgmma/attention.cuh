@@ -38,7 +38,7 @@ WPK_DEVICE void attentionByGroups(
         prefetchBiases<Problem, Shape>(inputs.at + 3, lengths, at, Shape::stages);
     __syncwarp();
     __syncthreads(); // @barriers_ready
-    waitIfEarly<Schedule>();
+    waitIfEarly<Schedule>(); // @previous_awaited
     if (!isConsumer)
     {
         if constexpr (Shape::handsRegisters)
