@@ -24,34 +24,35 @@ from wpk.schedules.wgmma.attention import AttentionWgmmaSchedule, AttentionWgmma
 from wpk.targets.registry import find_target
 
 WGMMA = AttentionWgmmaTemplate()
-SCHEDULE = AttentionWgmmaSchedule(warpgroups=2, block_n=32, stages=2, early=1)
+SCHEDULE = AttentionWgmmaSchedule(warpgroups=2, block_n=32, stages=2, pingpong=1, early=1)
+ALONE = replace(SCHEDULE, warpgroups=1, pingpong=0)
 
 CASES: dict[str, tuple[dict[str, Any], AttentionWgmmaSchedule]] = {
     "a tile": (
-        {"queries": 64, "keys": 32, "depth": 16, "batch": (1, 1)},
-        replace(SCHEDULE, stages=1),
+        {"queries": 128, "keys": 32, "depth": 16, "batch": (1, 1)},
+        replace(SCHEDULE, stages=1, pingpong=0),
     ),
     "197 tokens": ({"queries": 197, "keys": 197, "depth": 64, "scale": 0.125}, SCHEDULE),
     "odd everything": ({"queries": 131, "keys": 77, "depth": 40, "batch": (3, 1)}, SCHEDULE),
     "narrow heads": (
         {"queries": 70, "keys": 50, "depth": 32, "width": 16, "scale": 0.25},
-        replace(SCHEDULE, block_n=16, stages=4),
+        replace(SCHEDULE, block_n=16, stages=4, pingpong=0),
     ),
     "wide values": (
         {"queries": 129, "keys": 83, "depth": 16, "width": 128, "batch": (1, 2)},
-        replace(SCHEDULE, warpgroups=3, block_n=80),
+        replace(SCHEDULE, warpgroups=3, block_n=64),
     ),
     "80 elements": (
         {"queries": 33, "keys": 97, "depth": 80, "batch": (1, 3)},
-        replace(SCHEDULE, warpgroups=1, block_n=48, early=0),
+        replace(ALONE, block_n=48, early=0),
     ),
     "registers handed over": (
         {"queries": 190, "keys": 300, "depth": 128, "width": 96, "batch": (1, 1), "scale": 0.1},
-        replace(SCHEDULE, warpgroups=2, block_n=144),
+        replace(SCHEDULE, block_n=144),
     ),
     "a query": (
         {"queries": 1, "keys": 65, "depth": 64, "scale": -0.125},
-        replace(SCHEDULE, warpgroups=1, stages=3),
+        replace(ALONE, stages=3),
     ),
 }
 
@@ -64,7 +65,7 @@ def test_agrees_with_float64_under_every_check(
     sizes, schedule = CASES[case]
     problem = attention(precision=precision, **sizes)
     if case != "narrow heads":  # whose steps are shorter than those that are tried
-        assert WGMMA.why_illegal(problem, replace(schedule, warpgroups=1), H200) is None
+        assert WGMMA.why_illegal(problem, schedule, H200) is None
     check_attention(checking_execution, WGMMA, problem, schedule)
 
 
@@ -133,6 +134,8 @@ def test_only_hopper_has_warpgroups() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        ({"warpgroups": 1}, "one warpgroup takes no turns"),
+        ({"pingpong": 2}, "pingpong is 0 or 1"),
         ({"warpgroups": 4}, "a block has 1 to 3 consumers"),
         ({"block_n": 40}, "whole slices of 16 keys"),
         ({"stages": 5}, "no more than there are steps"),
@@ -152,7 +155,7 @@ def test_what_is_illegal_is_said_and_does_not_compile(changes: dict[str, int], w
     ("changes", "words"),
     [
         ({"warpgroups": 3, "block_n": 128}, "at most 160 registers: more would spill"),
-        ({"warpgroups": 1, "block_n": 192, "stages": 4}, "bytes of shared memory"),
+        ({"pingpong": 0, "warpgroups": 1, "block_n": 192, "stages": 4}, "bytes of shared memory"),
         ({"warpgroups": 3}, "each warpgroup has some of the 128 queries"),
     ],
 )
@@ -165,10 +168,10 @@ def test_says_what_does_not_fit(changes: dict[str, int], words: str) -> None:
 @pytest.mark.parametrize(
     ("depth", "masked", "schedule"),
     [
-        (64, False, AttentionWgmmaSchedule(1, 128, 2, 1)),
-        (64, False, AttentionWgmmaSchedule(2, 176, 2, 1)),
-        (128, False, AttentionWgmmaSchedule(2, 128, 2, 1)),
-        (64, True, AttentionWgmmaSchedule(3, 48, 2, 1)),
+        (64, False, AttentionWgmmaSchedule(1, 128, 2, 0, 1)),
+        (64, False, AttentionWgmmaSchedule(2, 176, 2, 1, 1)),
+        (128, False, AttentionWgmmaSchedule(2, 128, 2, 1, 1)),
+        (64, True, AttentionWgmmaSchedule(3, 48, 2, 1, 1)),
     ],
     ids=str,
 )
@@ -219,6 +222,8 @@ FAULTS = [
     Fault("scores are read before they are there", drop("scores_awaited")),
     Fault("weights are written while products read them", drop("values_added")),
     Fault("the last values are read before they are added", drop("last_values_added")),
+    Fault("a group does not pass its turn on", drop("turn_passed_on")),
+    Fault("no group begins", change("turn_of_group", "group == 0", "group < 0")),
     Fault("keys are not released", drop("keys_released")),
     Fault("values are not released", drop("values_released")),
     Fault("a stage is filled while others read it", drop("stage_acquired")),
@@ -232,7 +237,7 @@ FAULTS = [
     Fault(
         "a fragment's rows are exchanged", change("weights_packed", "pair[i % 2 * 2]", "pair[0]")
     ),
-    Fault("a consumer has another's rows", change("rows_of_consumer", "group *", "0 * group *")),
+    Fault("a consumer has another's rows", change("rows_of_consumer", "group() *", "0 *")),
     Fault("boxes lie elsewhere", change("boxes_across", "boxBytes", "2 * boxBytes")),
     Fault("slices lie elsewhere", change("slice_across", "slice *", "2 * slice *")),
     Fault(

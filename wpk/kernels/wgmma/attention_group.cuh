@@ -2,7 +2,9 @@
 //
 // Scores are products of what lies in shared memory. Weights are packed where the accumulators leave them, which is
 // where the product with the values wants them: they never go through shared memory. While the values of a step are
-// multiplied, the scores of the next one become weights (Shah et al., "FlashAttention-3", 2024, algorithm 2).
+// multiplied, the scores of the next one become weights (Shah et al., "FlashAttention-3", 2024, algorithm 2). With
+// ping-pong groups ask for products in turns, so that one multiplies while another one's scores become weights (section
+// 3.1 there); without, each asks when it is ready.
 #pragma once
 
 #include <wpk/kernels/attention_rows.cuh>
@@ -39,8 +41,10 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
         for (int step = 1; step < steps; ++step)
         {
             const int firstKey = step * Shape::keys;
+            pipelines.awaitTurn(group(), step);
             multiplyKeys(pipelines, keys);
             multiplyValues(pipelines, values);
+            pipelines.passTurn(group());
             this->loadOperands(operands, at.matrix, at.head, firstRow, firstKey);
             waitWgmma<1>(flatScores()); // @scores_awaited
             pipelines.keys.release(keys.stage); // @keys_released
@@ -62,6 +66,10 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
     }
 
 private:
+    static WPK_DEVICE int group()
+    {
+        return warpIndex() / (Shape::groupThreads / kWarpSize);
+    }
     WPK_DEVICE float (&flatScores())[kScores]
     {
         return reinterpret_cast<float(&)[kScores]>(scores);
@@ -77,8 +85,7 @@ private:
         using Queries = typename Shape::Queries;
         using Keys = typename Shape::Keys;
         pipelines.keys.wait(state);
-        const int group = warpIndex() / 4;
-        const uint64 q = Queries::along(pipelines.queryTile() + group * (Shape::groupRows * Queries::swizzle)); // @rows_of_consumer
+        const uint64 q = Queries::along(pipelines.queryTile() + group() * (Shape::groupRows * Queries::swizzle)); // @rows_of_consumer
         const uint64 k = Keys::along(pipelines.keyTile(state.stage));
         fenceWgmma();
         WPK_UNROLL

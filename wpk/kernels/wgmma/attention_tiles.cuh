@@ -61,6 +61,7 @@ struct AttentionGroups
     static constexpr int groups = Schedule::warpgroups, groupRows = 64, groupThreads = 128;
     static constexpr int rows = groups * groupRows, keys = Schedule::block_n, stages = Schedule::stages;
     static constexpr int threads = groups * groupThreads; // that compute
+    static constexpr bool pingpong = Schedule::pingpong != 0;
     // Where consumers need more registers than all threads can have, a producer hands over its own: a whole warpgroup,
     // else it is a warp.
     static constexpr bool handsRegisters = Problem::consumer_registers != 0;
@@ -77,7 +78,7 @@ struct AttentionGroups
     static constexpr int stageBytes = Keys::bytes + Values::bytes;
     // Never over barriers, as WgmmaPipeline says.
     static constexpr int barriersAt = maxOf(Queries::bytes + stages * stageBytes, stagingBytes);
-    static constexpr int sharedBytes = barriersAt + 2 * Barriers::kBytes + 16;
+    static constexpr int sharedBytes = barriersAt + 2 * Barriers::kBytes + 8 + (pingpong ? 8 * groups : 0);
 };
 
 // Where a block's tiles and barriers lie.
@@ -100,12 +101,36 @@ struct AttentionPipelines
         keys.init();
         values.init();
         initBarrier(queriesThere(), 1);
+        WPK_UNROLL
+        for (int group = 0; group < Shape::groups && Shape::pingpong; ++group)
+            initBarrier(turnOf(group), Shape::groupThreads / kWarpSize);
         fenceBarrierInit();
     }
     WPK_DEVICE SharedAddress queriesThere() const
     {
         return shared + Shape::barriersAt + 2 * Barriers::kBytes;
     }
+
+    // With ping-pong: a group waits until the products of the group before it are under way, which are the last group's
+    // of the step before where it is the first. Fresh barriers let phase 1 pass, with which the first group begins.
+    WPK_DEVICE void awaitTurn(int group, int step) const
+    {
+        if constexpr (Shape::pingpong)
+        {
+            waitBarrier(turnOf(group), group == 0 ? step & 1 : step + 1 & 1); // @turn_of_group
+            __syncwarp();
+        }
+    }
+    // A warp says so to the next group.
+    WPK_DEVICE void passTurn(int group) const
+    {
+        if constexpr (Shape::pingpong)
+        {
+            if (laneIndex() == 0)
+                arriveBarrier(turnOf(group + 1 == Shape::groups ? 0 : group + 1)); // @turn_passed_on
+        }
+    }
+
     WPK_DEVICE SharedAddress queryTile() const
     {
         return shared;
@@ -117,6 +142,12 @@ struct AttentionPipelines
     WPK_DEVICE SharedAddress valueTile(int stage) const
     {
         return keyTile(stage) + Shape::Keys::bytes;
+    }
+
+private:
+    WPK_DEVICE SharedAddress turnOf(int group) const
+    {
+        return queriesThere() + 8 + group * 8;
     }
 };
 

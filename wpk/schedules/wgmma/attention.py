@@ -46,12 +46,14 @@ class AttentionWgmmaSchedule(Schedule):
         warpgroups: Consumer warpgroups of a block; each has 64 queries.
         block_n: Keys of a step.
         stages: Stages of the pipelines of keys and of values.
+        pingpong: 1 where the warpgroups ask for products in turns, else 0.
         early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     warpgroups: int
     block_n: int
     stages: int
+    pingpong: int = 0
     early: int = 0
 
     @property
@@ -98,6 +100,7 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
             "warpgroups": tuple(range(1, _MOST_GROUPS + 1)),
             "block_n": (32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192),
             "stages": tuple(range(1, _MOST_STAGES + 1)),
+            "pingpong": (0, 1),
         }
 
     def _limits(self, problem: Attention) -> Sequence[Limit]:
@@ -117,6 +120,8 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
                 f"min(2, {steps}) <= stages <= min({_MOST_STAGES}, {steps})",
                 f"the pipelines have 2 to {_MOST_STAGES} stages, and no more than there are steps",
             ),
+            Limit("pingpong in (0, 1)", "pingpong is 0 or 1"),
+            Limit("pingpong == 0 or warpgroups > 1", "one warpgroup takes no turns"),
         )
 
     def _target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
@@ -131,12 +136,16 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
                 f"block_n == 32 or block_n - 32 < {problem.keys}",
                 f"no two slices of a step are behind the last of {problem.keys} keys",
             ),
+            Limit(
+                f"pingpong == 0 or block_n < {problem.keys}",
+                f"turns are taken from the second step of {problem.keys} keys on",
+            ),
             *costs.limits(problem, target),
         )
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Tell apart one warpgroup and more: no model was held against a measurement yet."""
-        return np.asarray(columns["warpgroups"] > 1, np.int64)
+        """Tell apart one warpgroup, several, and those in turns: no model was held against a measurement yet."""
+        return np.asarray((columns["warpgroups"] > 1) + columns["pingpong"], np.int64)
 
     def work(self, problem: Attention, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""

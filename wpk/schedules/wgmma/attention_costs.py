@@ -67,7 +67,9 @@ def shared_bytes(problem: Attention, columns: Columns) -> Floats:
     stage = _tile_bytes(keys, problem.depth) + _tile_bytes(keys, problem.width)
     tiles = _tile_bytes(rows, problem.depth) + columns["stages"] * stage
     staging = rows * (2 + _whole(problem.width) + 8) * 4.0
-    barriers = 2 * columns["stages"] * BARRIER_BYTES + BARRIER_BYTES
+    barriers = 2 * columns["stages"] * BARRIER_BYTES + 8 * (
+        1 + columns["pingpong"] * columns["warpgroups"]
+    )
     needed: Floats = np.maximum(tiles, staging) + barriers
     return needed
 
