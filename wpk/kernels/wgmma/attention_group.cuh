@@ -23,8 +23,8 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
     uint32 weights[Shape::pairsN][4];
 
     // All steps; behind it `weighted` and `sum` are those of all keys. Stages of the last round are not released.
-    WPK_DEVICE void run(const AttentionPipelines<Shape>& pipelines, const void* const* operands,
-        const AttentionPlace& at, int steps)
+    WPK_DEVICE void run(
+        const AttentionPipelines<Shape>& pipelines, const void* const* operands, const AttentionPlace& at, int steps)
     {
         const int firstRow = at.block * Shape::rows;
         float factor[2];
@@ -46,7 +46,7 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
             multiplyValues(pipelines, values);
             pipelines.passTurn(group());
             this->loadOperands(operands, at.matrix, at.head, firstRow, firstKey);
-            waitWgmma<1>(flatScores()); // @scores_awaited
+            waitWgmma<1>(flatScores());         // @scores_awaited
             pipelines.keys.release(keys.stage); // @keys_released
             keys.advance();
             this->weigh(firstKey, factor);
@@ -85,7 +85,8 @@ private:
         using Queries = typename Shape::Queries;
         using Keys = typename Shape::Keys;
         pipelines.keys.wait(state);
-        const uint64 q = Queries::along(pipelines.queryTile() + group() * (Shape::groupRows * Queries::swizzle)); // @rows_of_consumer
+        const uint64 q = Queries::along(
+            pipelines.queryTile() + group() * (Shape::groupRows * Queries::swizzle)); // @rows_of_consumer
         const uint64 k = Keys::along(pipelines.keyTile(state.stage));
         fenceWgmma();
         WPK_UNROLL

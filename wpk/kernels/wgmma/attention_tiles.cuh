@@ -90,9 +90,7 @@ struct AttentionPipelines
     Barriers keys, values;
 
     WPK_DEVICE explicit AttentionPipelines(SharedAddress shared)
-        : shared(shared),
-          keys{shared + Shape::barriersAt},
-          values{shared + Shape::barriersAt + Barriers::kBytes}
+        : shared(shared), keys{shared + Shape::barriersAt}, values{shared + Shape::barriersAt + Barriers::kBytes}
     {
     }
 
@@ -171,8 +169,8 @@ WPK_DEVICE void produceAttention(
     {
         const int stage = state.stage, row = step * Shape::keys;
         pipelines.keys.acquire(stage, state.phase ^ 1, Shape::Keys::boxes * Shape::Keys::boxBytes);
-        Shape::Keys::copy(pipelines.keyTile(stage), maps.at[1], pipelines.keys.full(stage), row, Problem::k_head ? shared : 0,
-            matrixOf(!Problem::k_outer));
+        Shape::Keys::copy(pipelines.keyTile(stage), maps.at[1], pipelines.keys.full(stage), row,
+            Problem::k_head ? shared : 0, matrixOf(!Problem::k_outer));
         pipelines.values.acquire(stage, state.phase ^ 1, Shape::Values::boxes * Shape::Values::boxBytes);
         Shape::Values::copy(pipelines.valueTile(stage), maps.at[2], pipelines.values.full(stage), row,
             Problem::v_head ? shared : 0, matrixOf(!Problem::v_outer));

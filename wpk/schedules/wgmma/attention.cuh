@@ -37,7 +37,7 @@ WPK_DEVICE void attentionByGroups(
     if (isConsumer)
         prefetchBiases<Problem, Shape>(inputs.at + 3, lengths, at, Shape::stages);
     __syncwarp();
-    __syncthreads(); // @barriers_ready
+    __syncthreads();         // @barriers_ready
     waitIfEarly<Schedule>(); // @previous_awaited
     if (!isConsumer)
     {

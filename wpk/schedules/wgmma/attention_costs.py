@@ -128,17 +128,19 @@ def work(problem: Attention, columns: Columns, target: Target) -> Work:
 
 
 def _chain(problem: Attention, columns: Columns, target: Target, softmax: Floats) -> Floats:
-    """Count the cycles of a warpgroup's own way through a step: scores, then their weights.
+    """Count the cycles of a warpgroup's own way through a step: scores, then their weights; behind the last, values.
 
     What a stage's wait counts of its products is theirs as well.
     """
     peak = tensor_peak(problem.precision, target) or np.inf
     rate = peak * WARPGROUP_SHARE / (target.sm_count * target.clock)
     keys, groups = columns["block_n"], columns["warpgroups"]
-    depth, width = _whole(problem.depth), _whole(problem.width)
-    scores = 2.0 * GROUP_ROWS * keys * depth / rate
-    counted = 2.0 * GROUP_ROWS * groups * keys * (depth + width) / rate / columns["stages"]
-    chain: Floats = np.maximum(scores + softmax + _STEP_CYCLES - counted, 0.0)
+    scores, values = (
+        2.0 * GROUP_ROWS * keys * _whole(size) / rate for size in (problem.depth, problem.width)
+    )
+    way = scores + softmax + _STEP_CYCLES + values / np.ceil(problem.keys / np.maximum(keys, 1))
+    counted = groups * (scores + values) / columns["stages"]
+    chain: Floats = np.maximum(way - counted, 0.0)
     return chain
 
 
