@@ -24,6 +24,7 @@ from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma import attention_costs as costs
+from wpk.schedules.wgmma.costs import GROUP_ROWS
 from wpk.schedules.wgmma.tensor_copies import (
     map_strides,
     why_no_warpgroups,
@@ -59,7 +60,7 @@ class AttentionWgmmaSchedule(Schedule):
     @property
     def rows(self) -> int:
         """Queries of a block."""
-        return self.warpgroups * costs.GROUP_ROWS
+        return self.warpgroups * GROUP_ROWS
 
 
 class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSchedule]):
@@ -126,7 +127,7 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
 
     def _target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no warpgroup is without a query."""
-        rows, queries = costs.GROUP_ROWS, problem.queries
+        rows, queries = GROUP_ROWS, problem.queries
         return (
             Limit(
                 f"warpgroups == 1 or {rows} * (warpgroups - 1) < {queries}",
