@@ -22,8 +22,9 @@ def whole_rows(places: Places, width: int) -> NDArray[np.int64] | None:
     if places.size % width:
         return None
     runs = places.reshape(-1, width)
-    whole = (runs[:, 0] % width == 0) & np.all(np.diff(runs, axis=1) == 1, axis=1)
-    return runs[:, 0] // width if bool(whole.all()) else None
+    first = runs[:, :1]
+    whole = not (first % width).any() and bool((runs == first + np.arange(width)).all())
+    return first[:, 0] // width if whole else None
 
 
 def moves(node: gs.Node | None) -> bool:

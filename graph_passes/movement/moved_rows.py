@@ -19,7 +19,7 @@ from wpk.graph_passes.core.query import dims, given, integers, is_graph_output, 
 from wpk.graph_passes.movement.element_places import MOVES, Places, whole_rows
 
 _MOVEMENT = ("Slice", "Concat", *VIEWS)
-_MOST_ELEMENTS = 1 << 23
+_MOST_ELEMENTS = 1 << 25
 _MOST_NODES = 32
 
 

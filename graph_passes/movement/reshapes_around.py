@@ -4,14 +4,17 @@
 
 Exact: what is done to each element does not depend on where it lies. Constants get the shape that broadcasts
 to the same elements of x. Classifiers of scikit-learn are written so, with the names of classes as a row in
-between; a free batch would be that row's length. Swin Transformers part their batch of windows to mask them.
+between; a free batch would be that row's length. Swin Transformers part their batch of windows to mask them: in front
+of a softmax, a constant that is the same for each image is repeated for all of them, so that attention is one kernel.
 """
 
 import math
 from itertools import dropwhile
 from typing import NamedTuple
 
+import numpy as np
 import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.exact import moved_constant
@@ -55,7 +58,8 @@ class ReshapesAround(Rule[_Detour]):
         if not same_dims(dims(source), dims(node.outputs[0])):
             return None
         constants = [t for each in nodes for t in each.inputs if isinstance(t, gs.Constant)]
-        if any(_shape_for(constant, tensor, source) is None for constant in constants):
+        repeats = _is_read_by_softmax(node.outputs[0])
+        if any(_fitted(constant, tensor, source, repeats) is None for constant in constants):
             return None
         reason = why_any_shared(graph, [each.outputs[0] for each in nodes])
         return refusal(node, reason) or _Detour(node, nodes, source)
@@ -99,49 +103,89 @@ def _inner(tensor: gs.Tensor) -> Dims | None:
     return None if shape is None else list(dropwhile(lambda size: size == 1, shape))
 
 
+def _is_read_by_softmax(tensor: gs.Tensor) -> bool:
+    """Whether it holds scores: numbers of which nothing but a softmax along the last axis is computed."""
+    readers = list(tensor.outputs)
+    return len(readers) == 1 and is_op(readers[0], "Softmax")
+
+
 def _constant(
     editor: GraphEditor, constant: gs.Constant, between: gs.Tensor, source: gs.Tensor
 ) -> gs.Tensor:
     """The constant as it is read beside the source."""
-    shape = _shape_for(constant, between, source)
-    if shape is None or shape == list(constant.shape):
+    fit = _fitted(constant, between, source, repeats=True)
+    if fit is None or fit.shape == list(constant.shape):
         return constant
     name = editor.new_name(f"{constant.name}_around")
-    return moved_constant(name, constant, lambda array: array.reshape(shape))
+    return moved_constant(name, constant, fit.moved)
 
 
-def _shape_for(constant: gs.Constant, between: gs.Tensor, source: gs.Tensor) -> list[int] | None:
-    """The shape with which a constant of ``between`` is broadcast alike to the source; None if none is."""
+class _Fit(NamedTuple):
+    """How a constant is read beside the source.
+
+    Attributes:
+        own: Its sizes, one for each dimension between the Reshapes.
+        repeated: Likewise, where it is repeated along some of them.
+        shape: What these elements are viewed in.
+    """
+
+    own: list[int]
+    repeated: list[int]
+    shape: list[int]
+
+    def moved(self, array: NDArray[np.generic]) -> NDArray[np.generic]:
+        return np.broadcast_to(array.reshape(self.own), self.repeated).reshape(self.shape)
+
+
+def _fitted(
+    constant: gs.Constant, between: gs.Tensor, source: gs.Tensor, repeats: bool
+) -> _Fit | None:
+    """How a constant of ``between`` is broadcast alike to the source; None if it is not.
+
+    Args:
+        constant: What is read beside ``between``.
+        between: What the first Reshape makes of the source.
+        source: What it reads.
+        repeats: Whether it may be repeated along a part of what is one dimension of the source.
+    """
     have, wanted = dims(between), dims(source)
     own = list(constant.shape)
     if have is None or wanted is None:
         return None
     if all(size == 1 for size in own):
-        return own if len(own) <= len(wanted) else None
+        return _Fit(own, own, own) if len(own) <= len(wanted) else None
     if not all(isinstance(size, int) for size in (*have, *wanted)) or len(own) > len(have):
         return None
-    return _regrouped([1] * (len(have) - len(own)) + own, have, wanted)
+    return _regrouped([1] * (len(have) - len(own)) + own, have, wanted, repeats)
 
 
-def _regrouped(own: list[int], have: Dims, wanted: Dims) -> list[int] | None:
+def _regrouped(own: list[int], have: Dims, wanted: Dims, repeats: bool) -> _Fit | None:
     """Regroup the sizes of a constant as a Reshape from ``have`` to ``wanted`` regroups dimensions."""
-    result: list[int] = []
-    sizes = [(int(size or 0), mine) for size, mine in zip(have, own, strict=True) if size != 1]
-    goals = [int(size or 0) for size in wanted]
-    for goal in goals:
+    repeated, result = list(own), list[int]()
+    left = [(axis, int(size or 0)) for axis, size in enumerate(have) if size != 1]
+    spread = {axis: own[axis] == size for axis, size in left}
+    for goal in (int(size or 0) for size in wanted):
         if goal == 1:
             result.append(1)
             continue
-        if not sizes or goal == 0:
+        if not left or goal == 0:
             return None
-        merged = [sizes.pop(0)]
-        while math.prod(size for size, _ in merged) < goal and sizes:
-            merged.append(sizes.pop(0))
-        rest, left = divmod(math.prod(size for size, _ in merged), goal)
-        spread = [mine == size for size, mine in merged]
-        if left or (any(spread) and not all(spread)):
+        merged = [left.pop(0)]
+        while math.prod(size for _, size in merged) < goal and left:
+            merged.append(left.pop(0))
+        rest, over = divmod(math.prod(size for _, size in merged), goal)
+        along = [spread[axis] for axis, _ in merged]
+        if over:
             return None
-        result.append(goal if all(spread) else 1)
+        if any(along) and not all(along):
+            same = [axis for axis, _ in merged if not spread[axis]]
+            whole = all(size == have[axis] for axis, size in merged if axis in same)
+            if not repeats or rest > 1 or not whole:
+                return None
+            for axis in same:
+                repeated[axis] = int(have[axis] or 0)
+        result.append(goal if any(along) else 1)
         if rest > 1:  # the dimension is parted: what is left of it goes to the next sizes
-            sizes.insert(0, (rest, rest if all(spread) else 1))
-    return result if not sizes else None
+            axis, _ = merged[-1]
+            left.insert(0, (axis, rest))
+    return _Fit(own, repeated, result) if not left else None

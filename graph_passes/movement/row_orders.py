@@ -7,7 +7,7 @@ needs the order but attention.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wpk.graph_passes.core.kinds import ROWS, is_elementwise
 from wpk.graph_passes.core.query import is_graph_output, is_op, producer, static_shape
-from wpk.graph_passes.movement.element_places import moved_from, moves, whole_rows
+from wpk.graph_passes.movement.element_places import Places, moved_from, moves, whole_rows
 from wpk.graph_passes.movement.row_wise import is_row_wise
 from wpk.graph_passes.movement.window_cores import Core, core_of
 from wpk.problems import windows_of
@@ -24,7 +24,7 @@ from wpk.problems import windows_of
 Rows = NDArray[np.int64]
 """Of each row of a tensor: which one of the image's it is."""
 
-_MOST_ELEMENTS = 1 << 23
+_MOST_ELEMENTS = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -259,11 +259,17 @@ def _moved_rows(
     if places is None:
         return None
     if source_first:
-        places = np.moveaxis(np.arange(places.size).reshape(before), 1, -1).argsort(axis=None)[
-            places
-        ]
+        places = _channels_last(places, before)
     if result_first:
         places = np.moveaxis(places, 1, -1)
     width = before[1] if source_first else before[-1]
     rows = whole_rows(np.ascontiguousarray(places), width)
     return None if rows is None else (rows, source_first, result_first)
+
+
+def _channels_last(places: Places, shape: Sequence[int]) -> Places:
+    """Where elements of a tensor whose channels are its second dimension lie in one that has them last."""
+    channels, pixels = shape[1], int(np.prod(shape[2:]))
+    image, inside = np.divmod(places, channels * pixels)
+    channel, pixel = np.divmod(inside, pixels)
+    return (image * pixels + pixel) * channels + channel

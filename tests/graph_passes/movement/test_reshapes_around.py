@@ -60,6 +60,32 @@ def test_a_constant_along_a_part_of_a_dimension_stays(load, constant, between, s
     assert ReshapesAround()(load(text, constants="c")).rewritten == 0
 
 
+def _masked(between, source, mask):
+    return f"""{H} g (float[{source}] x, float[{mask}] c) => (float[{source}] y)
+    <int64[{between.count(",") + 1}] there = {{{between}}}, int64[{source.count(",") + 1}] back = {{{source}}}> {{
+    n = Neg(x)  r = Reshape(n, there)  s = Add(r, c)  t = Reshape(s, back)  y = Softmax(t) }}"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "between", "source", "shape"),
+    [
+        ("1, 4, 1, 3, 3", "2, 4, 2, 3, 3", "8, 2, 3, 3", [8, 1, 3, 3]),
+        ("4, 1, 3", "3, 4, 5, 3", "12, 5, 3", [12, 1, 3]),
+        ("1, 4, 2, 3", "2, 4, 2, 3", "8, 2, 3", [8, 2, 3]),
+        ("6, 1, 1", "6, 2, 2", "3, 4, 2", [3, 4, 1]),
+    ],
+)
+def test_masks_of_windows_are_repeated_for_each_image(prove, mask, between, source, shape):
+    proof = prove(_masked(between, source, mask), ReshapesAround(), constants="c")
+    assert proof.ops == ["Neg", "Add", "Softmax"]
+    assert list(proof.graph.nodes[1].inputs[1].shape) == shape
+
+
+def test_a_mask_of_a_part_of_what_is_split_stays(load):
+    text = _masked("6, 2, 2", "3, 4, 2", "1, 2, 1")
+    assert ReshapesAround()(load(text, constants="c")).rewritten == 0
+
+
 def test_a_cast_keeps_its_type(prove):
     body = "r = Reshape(x, row)  c = Cast <to = 7> (r)  y = Reshape(c, flat)"
     assert prove(_text(body, output="int64[n] y"), ReshapesAround()).ops == ["Cast"]

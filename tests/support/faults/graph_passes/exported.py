@@ -10,6 +10,10 @@ _WINDOWS = f"""{_H} g (float[2, 2, 2, 2, 2, 2] x) => (float[2, 2, 2, 2, 2, 2] y)
 _ROW = f"""{_H} g (float[4] x) => (float[4] y)
     <int64[2] row = {{1, -1}}, int64[1] flat = {{-1}}> {{
     s = Softmax(x)  r = Reshape(s, row)  n = Neg(r)  y = Reshape(n, flat) }}"""
+_MASKED = f"""{_H} g (float[4, 2, 3] x) => (float[4, 2, 3] y)
+    <int64[4] there = {{2, 2, 2, 3}}, int64[3] back = {{4, 2, 3}},
+     float[2, 1, 3] c = {{0.0, 1.0, 2.0, 4.0, 0.5, 3.0}}> {{
+    n = Sigmoid(x)  r = Reshape(n, there)  m = Add(r, c)  t = Reshape(m, back)  y = Softmax(t) }}"""
 _PICKED = f"""{_H} g (float[3, 7, 7] x, float[3, 7] m) => (float[3] y) <int64[3, 1] b = {{0, 1, 2}}> {{
     s = Sigmoid(x)  i = ArgMax<axis = 1>(m)  k = ArgMin<axis = 1>(m)
     j = Concat<axis = 1>(b, i, k)  y = GatherND(s, j) }}"""
@@ -57,6 +61,14 @@ FAULTS = (
         "editor.replace(match.last.outputs[0], tensor)",
         "editor.replace(match.last.outputs[0], match.source)",
         _ROW,
+    ),
+    BrokenPass(
+        "masks of windows are repeated one by one, not for image after image",
+        "reshapes-around",
+        "movement.reshapes_around",
+        "np.broadcast_to(array.reshape(self.own), self.repeated)",
+        "np.broadcast_to(array.reshape(self.own), self.repeated).swapaxes(0, 1)",
+        _MASKED,
     ),
     BrokenPass(
         "places of a batch are joined in the wrong order",
