@@ -300,8 +300,14 @@ _SHORT_ROWS = ((16, 128, 4), (1024, 128, 4), (16384, 128, 4))
 _LONG_ROWS = ((1, 8192, 100), (64, 8192, 100), (1024, 8192, 100))
 
 STUDIES: Mapping[str, Study] = {
-    "attention_mma": Study(Precision.FP16, *_ATTENTIONS, ("attention_simt",)),
+    "attention_mma": Study(Precision.FP16, *_ATTENTIONS, ("attention_simt", "attention_wgmma")),
     "attention_simt": Study(Precision.FP32, *_ATTENTIONS, ("attention_mma",)),
+    "attention_wgmma": Study(
+        Precision.FP16,
+        _attention,
+        ((1, 128, 12, 64), (8, 512, 12, 64), (4, 1500, 12, 64)),
+        ("attention_mma", "attention_simt"),
+    ),
     "conv_grouped": Study(
         Precision.FP16,
         partial(_convolution, of_group=8),

@@ -98,6 +98,7 @@ OTHERS = (
     *(first(name) for name in ("depthwise", "normalisation", "attention_simt", "attention_mma")),
     with_table(first("elementwise")),
     first("depthwise_rows"),
+    first("attention_wgmma"),
 )
 
 

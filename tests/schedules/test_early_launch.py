@@ -77,6 +77,7 @@ FAULTS: list[tuple[str, Fault]] = [
     ("attention_simt", NO_WAIT),
     ("attention_mma", NO_WAIT_BEFORE_COPIES),
     ("attention_mma", Fault("asked for too early", move("queries_begun", before=WAIT), _COPIED)),
+    ("attention_wgmma", Fault("no wait", drop(WAIT), _ENDED)),
     *(
         (name, fault)
         for name in ("conv_simt", "gemm_simt")

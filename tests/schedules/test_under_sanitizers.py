@@ -85,6 +85,7 @@ CASES = (
     Case("gemm_wgmma", PRODUCT, "w"),
     Case("attention_simt", ATTENTION, "a b c", "fp32", ("gemm_simt",)),
     Case("attention_mma", ATTENTION, "a b c", "fp16", ("gemm_mma", "elementwise")),
+    Case("attention_wgmma", ATTENTION, "a b c", "fp16", ("gemm_mma", "elementwise")),
     Case("recurrence_simt", RECURRENT, "w r", "fp32", ("gemm_simt", "elementwise")),
     Case("recurrence_mma", RECURRENT, "w r", "fp16", ("gemm_mma", "elementwise")),
     Case("squeeze", SQUEEZED, "d u"),

@@ -75,6 +75,7 @@ class StepRates:
         latency: Cycles until what a step loads is there.
         turning: Cycles that a step adds to a block's own way, of what lies between two of its tiles.
         chain: Cycles of a block's own way through a step besides.
+        beside: Cycles of the SM for one step of a block, beside the unit's.
         ends: Cycles of a block before its first step and after its last.
     """
 
@@ -91,6 +92,7 @@ class StepRates:
     latency: float
     turning: Floats
     chain: Floats | float
+    beside: Floats
     ends: float
 
     @classmethod
@@ -121,6 +123,7 @@ class StepRates:
             latency=COPY_CYCLES if work.by_warpgroups else FILL_CYCLES,
             turning=TURN_CYCLES * (np.asarray(work.turns) - 1) / steps,
             chain=work.chain_cycles,
+            beside=work.beside_cycles / steps,
             ends=COPY_ENDS_CYCLES if work.by_warpgroups else 2 * FILL_CYCLES,
         )
 

@@ -38,6 +38,7 @@ from wpk.schedules.squeeze import SqueezeTemplate
 from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
+from wpk.schedules.wgmma.attention import AttentionWgmmaTemplate
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 
@@ -54,6 +55,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     GemmWgmmaTemplate(),
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),
+    AttentionWgmmaTemplate(),
     DepthwiseTemplate(),
     DepthwiseRowsTemplate(),
     PoolingTemplate(),

@@ -321,10 +321,12 @@ def _attention() -> list[Case]:
         *(Precision.FP16, (N, 3), 30, 30, 32, 32, rows, rows, rows, scores, False, rows)
     )
     shape, schedule = (3, 3, 30, 32), {"warps_m": 2, "warps_n": 1, "block_n": 16, "stages": 2}
+    groups = {"warpgroups": 1, "block_n": 16, "stages": 2}
     inputs = (shape, shape, shape, (1, 1, 30, 30))
     return [
         Case("attention_mma", problem, schedule, inputs, shape),
         Case("attention_simt", problem, {"warps": 4}, inputs, shape),
+        Case("attention_wgmma", problem, groups, inputs, shape),
     ]
 
 
