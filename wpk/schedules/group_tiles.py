@@ -111,7 +111,8 @@ class GroupTiles:
     def pixels(self) -> Floats:
         """Pixels of a patch."""
         rows, columns = (value_of(side, self.columns) for side in self.patch_pixels)
-        return (rows * columns).astype(np.float64)
+        pixels: Floats = (rows * columns).astype(np.float64)
+        return pixels
 
     @cached_property
     def pixel_chunks(self) -> Floats:
@@ -123,7 +124,8 @@ class GroupTiles:
     @cached_property
     def _pixel_bytes(self) -> Floats:
         """From a pixel of a patch to its neighbour: an odd number of chunks."""
-        return (self.pixel_chunks + 1 - self.pixel_chunks % 2) * _CHUNK_BYTES
+        odd: Floats = self.pixel_chunks + 1 - self.pixel_chunks % 2
+        return odd * _CHUNK_BYTES
 
     @cached_property
     def shared_bytes(self) -> Floats:
