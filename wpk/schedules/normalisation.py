@@ -170,7 +170,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             sum(moved_bytes(t, shape, axis) * narrow_access(vector, t.dtype.bytes) for t in tensors)
             for tensors in (problem.inputs, problem.epilogue.operands)
         )
-        lanes, reductions = np.log2(np.minimum(threads, _WARP)), _PASSES[problem.kind] - 1
+        lanes, reductions = np.log2(np.minimum(threads, _WARP)), PASSES[problem.kind] - 1
         meets = np.where(threads > _WARP, _MEETING_CYCLES, 0.0)
         work = Stream(
             element_bytes=problem.inputs[0].dtype.bytes if problem.inputs else 4,
