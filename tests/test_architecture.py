@@ -28,6 +28,7 @@ FLOORS = [
         "dims",
         "dtypes",
         "expression",
+        "expression_operations",
         "execution",
         "extent",
         "file_arrays",

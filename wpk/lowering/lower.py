@@ -11,6 +11,7 @@ from wpk.graph_passes import is_op, producer
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.anchors.box_selection import BoxSelectionBody, is_box_selection
+from wpk.lowering.anchors.normed_product import NormedProductBody, is_normed_product
 from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
 from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.anchors.squeeze import SqueezeBody, is_squeeze
@@ -242,8 +243,12 @@ _WHOLE: tuple[
 """Bodies that a pass has made as a whole, and what reads them."""
 
 
-_CHAINS: tuple[tuple[Callable[[OperatorBody], bool], type[AttentionBody | SqueezeBody]], ...] = (
+_CHAINS: tuple[
+    tuple[Callable[[OperatorBody], bool], type[AttentionBody | NormedProductBody | SqueezeBody]],
+    ...,
+] = (
     (is_attention, AttentionBody),
+    (is_normed_product, NormedProductBody),
     (is_squeeze, SqueezeBody),
 )
 """Bodies with more than one anchor, and what reads them in pieces."""

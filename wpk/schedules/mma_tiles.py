@@ -23,6 +23,7 @@ _SPLIT_SLOTS = 3  # of a number: a conversion, at half the rate, and a subtracti
 _UNPACK_SLOTS = 4  # of a word of four 8-bit floats: two conversions, at half the rate
 _MAX_COPIES = 16
 _MAX_GATHERED_BYTES = 128
+_MOMENT_REGISTERS = 12  # of rows that are normalised, beside those of each tile; as the others
 _OTHER_REGISTERS = 20  # addresses and counters; read, as the next two, from ptxas reports
 _POSITION_A, _POSITION_B = 3, 2
 
@@ -69,6 +70,7 @@ class MmaTiles:
         gathered_bytes_a: Bytes of an element of the rows' operand as it is gathered, unconverted.
         gathered_bytes_b: The same for the columns' operand.
         b_across: The columns' operand is copied as it lies, contiguous across the reduction.
+        fragment_slots: Issue slots of a warp that looks at a fragment of its rows besides multiplying it.
     """
 
     precision: Precision
@@ -77,6 +79,7 @@ class MmaTiles:
     gathered_bytes_a: int
     gathered_bytes_b: int
     b_across: bool = False
+    fragment_slots: float = 0.0
 
     @property
     def element_bytes(self) -> int:
@@ -141,7 +144,7 @@ class MmaTiles:
             registers=self.registers(columns),
             loads=self._loads(columns),
             stages=columns["stages"].astype(np.float64),
-            slots=self._conversion_slots(columns),
+            slots=self._conversion_slots(columns) + self._moment_slots(columns),
         )
 
     def shared_bytes(self, columns: Columns) -> Floats:
@@ -167,7 +170,8 @@ class MmaTiles:
         )
         fragments = sets * (warp_m / 4 + warp_n / 4)
         held = sum((self._held_registers(columns, loader) for loader in self.loaders()), 0.0)
-        product = sums * accumulators(columns) + fragments + held + _OTHER_REGISTERS
+        moments = _MOMENT_REGISTERS + warp_m / 4 if self.fragment_slots else 0.0
+        product = sums * accumulators(columns) + fragments + held + _OTHER_REGISTERS + moments
         return np.maximum(product, sum_registers(accumulators(columns), threads(columns), columns))
 
     def _held_registers(self, columns: Columns, loader: "_Loader") -> Floats:
@@ -188,6 +192,13 @@ class MmaTiles:
         split = self._loads(columns) * 4 * _SPLIT_SLOTS
         slots: Floats = split + self._mma_steps(columns) * accumulators(columns)
         return slots
+
+    def _moment_slots(self, columns: Columns) -> Floats:
+        """Those of the fragments of a warp's rows in a step."""
+        fragments: Floats = self._mma_steps(columns) * (
+            columns["block_m"] // columns["warps_m"] // 16
+        )
+        return self.fragment_slots * fragments
 
     def _loads(self, columns: Columns) -> Floats:
         """Matrix loads (ldmatrix) of a thread in one step."""
