@@ -52,12 +52,13 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
             this->weigh(firstKey, factor);
             waitWgmma<0>(flatWeighted()); // @values_added
             keepUntilHere(weights);
-            pipelines.values.release(values.stage); // @values_released
+            pipelines.values.release(values.stage);
             values.advance();
             WPK_UNROLL
             for (int i = 0; i < kWeighted; ++i)
                 flatWeighted()[i] *= factor[i % 4 / 2]; // @values_rescaled
             packWeights();
+            keepUntilHere(flatWeighted());
         }
         fenceWgmma();
         multiplyValues(pipelines, values);
@@ -117,6 +118,7 @@ private:
             const float(&pair)[4] = scores[i / 4][0][i % 4 / 2];
             weights[i / 4][i % 4] = packPair<T>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]); // @weights_packed
         }
+        keepUntilHere(weights); // the next scores are written over those that they are made of
     }
 };
 
