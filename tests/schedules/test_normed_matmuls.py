@@ -8,13 +8,14 @@ import pytest
 from numpy.typing import NDArray
 from support.faults.planter import Fault, change, plant
 from support.problems.warpgroup_layers import matmul
+from support.problems.warpgroup_layers import normed as of_normed_rows
 
 from wpk.build import load_nvrtc
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import Precision
 from wpk.emulator import EmulatorError
 from wpk.extent import Extent
 from wpk.libraries.definition import finish, normalise, row_scales
-from wpk.problems import NormedMatmul, NormKind, Tensor
+from wpk.problems import NormedMatmul, NormKind
 from wpk.schedules import packings
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.mma_tiles import MmaSchedule
@@ -28,13 +29,11 @@ MMA, WGMMA, H200 = GemmMmaTemplate(), GemmWgmmaTemplate(), find_target("h200")
 TILE = WgmmaSchedule(block_m=64, block_n=64, block_k=64, stages=2)
 SMALL = MmaSchedule(block_m=32, block_n=32, block_k=32, warps_m=2, warps_n=2, stages=3)
 LAYER, RMS = NormKind.LAYER, NormKind.RMS
-SUMS = Tensor(DType.FP32, (0, 0, 0, 1), constant=True)
 
 
 def normed(m: int, n: int, k: int, kind: NormKind = LAYER, **given: Any) -> NormedMatmul:
     """With bias, residual and ReLU behind."""
-    sums = SUMS if kind is LAYER else None
-    return NormedMatmul(**vars(matmul(m, n, k, **given)), kind=kind, epsilon=1e-5, sums=sums)
+    return of_normed_rows(matmul(m, n, k, **given), kind)
 
 
 def batched(problem: NormedMatmul, outer: int, middle: int) -> NormedMatmul:
