@@ -40,7 +40,7 @@ CASES: dict[str, tuple[dict[str, Any], AttentionWgmmaSchedule]] = {
     ),
     "wide values": (
         {"queries": 129, "keys": 83, "depth": 16, "width": 128, "batch": (1, 2)},
-        replace(SCHEDULE, warpgroups=3, block_n=64),
+        replace(SCHEDULE, warpgroups=3),
     ),
     "80 elements": (
         {"queries": 33, "keys": 97, "depth": 80, "batch": (1, 3)},

@@ -31,6 +31,8 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
         PipelineState<Shape::stages> keys, values;
         waitBarrier(pipelines.queriesThere(), 0); // @queries_awaited
         this->loadOperands(operands, at.matrix, at.head, firstRow, 0);
+        pipelines.keys.wait(keys);
+        fenceWgmma();
         multiplyKeys(pipelines, keys);
         waitWgmma<0>(flatScores()); // @first_scores_awaited
         pipelines.keys.release(keys.stage);
@@ -41,7 +43,11 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
         for (int step = 1; step < steps; ++step)
         {
             const int firstKey = step * Shape::keys;
+            // Between both products nobody waits: ptxas would make them wait for each other. The values are older.
+            pipelines.keys.wait(keys);
+            pipelines.values.wait(values);
             pipelines.awaitTurn(group(), step);
+            fenceWgmma();
             multiplyKeys(pipelines, keys);
             multiplyValues(pipelines, values);
             pipelines.passTurn(group());
@@ -52,13 +58,15 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
             this->weigh(firstKey, factor);
             waitWgmma<0>(flatWeighted()); // @values_added
             keepUntilHere(weights);
-            pipelines.values.release(values.stage); // @values_released
+            pipelines.values.release(values.stage);
             values.advance();
             WPK_UNROLL
             for (int i = 0; i < kWeighted; ++i)
                 flatWeighted()[i] *= factor[i % 4 / 2]; // @values_rescaled
             packWeights();
+            keepUntilHere(flatWeighted());
         }
+        pipelines.values.wait(values);
         fenceWgmma();
         multiplyValues(pipelines, values);
         waitWgmma<0>(flatWeighted()); // @last_values_added
@@ -79,16 +87,14 @@ private:
         return reinterpret_cast<float(&)[kWeighted]>(weighted);
     }
 
-    // scores = Q K^T, under way.
+    // scores = Q K^T, under way. Behind a fence.
     WPK_DEVICE void multiplyKeys(const AttentionPipelines<Shape>& pipelines, const PipelineState<Shape::stages>& state)
     {
         using Queries = typename Shape::Queries;
         using Keys = typename Shape::Keys;
-        pipelines.keys.wait(state);
         const uint64 q = Queries::along(
             pipelines.queryTile() + group() * (Shape::groupRows * Queries::swizzle)); // @rows_of_consumer
         const uint64 k = Keys::along(pipelines.keyTile(state.stage));
-        fenceWgmma();
         WPK_UNROLL
         for (int slice = 0; slice < Keys::slices; ++slice)
             wgmma<T>(flatScores(), q + Queries::sliceAlong(slice), k + Keys::sliceAlong(slice), slice > 0 ? 1 : 0);
@@ -100,7 +106,6 @@ private:
         const AttentionPipelines<Shape>& pipelines, const PipelineState<Shape::stages>& state)
     {
         using Values = typename Shape::Values;
-        pipelines.values.wait(state);
         const uint64 v = Values::across(pipelines.valueTile(state.stage));
         WPK_UNROLL
         for (int slice = 0; slice < Shape::pairsN; ++slice)
@@ -117,6 +122,7 @@ private:
             const float(&pair)[4] = scores[i / 4][0][i % 4 / 2];
             weights[i / 4][i % 4] = packPair<T>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]); // @weights_packed
         }
+        keepUntilHere(weights); // the next scores are written over those that they are made of
     }
 };
 

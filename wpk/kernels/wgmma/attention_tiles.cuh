@@ -36,7 +36,7 @@ struct BoxedRows
     // Of a product across them, whose slices are 16 rows.
     static WPK_DEVICE uint64 across(SharedAddress tile)
     {
-        return matrixDescriptor<swizzle>(tile, boxBytes, 8 * swizzle); // @boxes_across
+        return matrixDescriptor<swizzle>(tile, boxBytes, 8 * swizzle);
     }
     static WPK_DEVICE constexpr int sliceAcross(int slice)
     {
@@ -115,7 +115,7 @@ struct AttentionPipelines
     {
         if constexpr (Shape::pingpong)
         {
-            waitBarrier(turnOf(group), group == 0 ? step & 1 : step + 1 & 1); // @turn_of_group
+            waitBarrier(turnOf(group), group == 0 ? step & 1 : step + 1 & 1);
             __syncwarp();
         }
     }

@@ -138,8 +138,8 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
                 f"no two slices of a step are behind the last of {problem.keys} keys",
             ),
             Limit(
-                f"pingpong == 0 or block_n < {problem.keys}",
-                f"turns are taken from the second step of {problem.keys} keys on",
+                f"pingpong == 0 or 2 * block_n < {problem.keys}",
+                f"turns are taken from the second step of {problem.keys} keys on, where there are three",
             ),
             *costs.limits(problem, target),
         )
