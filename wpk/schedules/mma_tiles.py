@@ -193,10 +193,8 @@ class MmaTiles:
 
     def _moment_slots(self, columns: Columns) -> Floats:
         """Those of the fragments of a warp's rows in a step."""
-        fragments: Floats = self._mma_steps(columns) * (
-            columns["block_m"] // columns["warps_m"] // 16
-        )
-        return self.fragment_slots * fragments
+        tiles_m = columns["block_m"] // columns["warps_m"] // 16
+        return self.fragment_slots * self._mma_steps(columns) * tiles_m
 
     def _loads(self, columns: Columns) -> Floats:
         """Matrix loads (ldmatrix) of a thread in one step."""
