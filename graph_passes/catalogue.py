@@ -33,6 +33,7 @@ from wpk.graph_passes.clean.nan_guard import NanGuard
 from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
+from wpk.graph_passes.clean.resize_axes import ResizeAxes
 from wpk.graph_passes.clean.resize_parts import ResizeParts
 from wpk.graph_passes.clean.scan_axes import ScanAxes
 from wpk.graph_passes.clean.select_conditionals import SelectConditionals
@@ -62,6 +63,7 @@ from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.repeated_constants import RepeatedConstants
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
+from wpk.graph_passes.fusion.casts_before_joins import CastsBeforeJoins
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
 from wpk.graph_passes.fusion.hoist import HoistOverViews
@@ -78,6 +80,7 @@ from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
 from wpk.graph_passes.movement.joined_tables import JoinedTables
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
+from wpk.graph_passes.movement.norms_of_groups import NormsOfGroups
 from wpk.graph_passes.movement.placed_selections import PlacedSelections
 from wpk.graph_passes.movement.places_first import PlacesFirst
 from wpk.graph_passes.movement.pooled_places import PooledPlaces
@@ -147,7 +150,8 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
             PoolBehindProduct(),
             JoinSiblings(precision.storage),
             ClampBeforeProduct(precision),
-            LongRows(),
+            LongRows(clusters=clusters),
+            NormsOfGroups(),
         ],
         [ChannelOrders(precision.storage)],
         [PartProducts()],
@@ -158,6 +162,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
         [SpreadRows()],
         [
             SplitBeforeViews(),
+            CastsBeforeJoins(),
             HoistOverViews(),
             ViewsBeforeCasts(),
             FuseOperators(precision.storage, clusters=clusters),
@@ -182,6 +187,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         DefinedForms(),
         FourierProducts(),
         ResizeParts(),
+        ResizeAxes(),
         GridSampleParts(),
         DeformedWindows(),
         WindowParts(),

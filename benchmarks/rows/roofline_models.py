@@ -47,11 +47,11 @@ class Study:
         sketch.save(path)
 
 
-def _convolution(sketch: Sketch, name: str, size: Shape, *, is_depthwise: bool = False) -> None:
-    """A 3 x 3 that keeps the image; ``size`` is batch, channels and width."""
+def _convolution(sketch: Sketch, name: str, size: Shape, *, of_group: int | None = None) -> None:
+    """A 3 x 3 that keeps the image; ``size`` is batch, channels and width, ``of_group`` a group's channels if not all."""
     n, c, width = size
-    weight = (c, 1 if is_depthwise else c, 3, 3)
-    groups = c if is_depthwise else 1
+    of_group = of_group or c
+    weight, groups = (c, of_group, 3, 3), c // of_group
     x = sketch.channels_last(name, (n, c, width, width))
     y = sketch.convolution(name, x, weight, pads=[1] * 4, group=groups)
     sketch.pooled(name, sketch.node("Relu", f"{name}.relu", [y]), (n, c))
@@ -129,6 +129,23 @@ def _softmax(sketch: Sketch, name: str, size: Shape) -> None:
     """Of the last axis."""
     x = sketch.input(f"{name}.given", size)
     sketch.output(sketch.node("Softmax", name, [x], axis=-1), size)
+
+
+def _group_norm(sketch: Sketch, name: str, size: Shape) -> None:
+    """With a scale of each channel and ReLU; ``size`` is batch, channels, width and groups."""
+    n, c, width, groups = size
+    x = sketch.channels_last(name, (n, c, width, width))
+    rows = sketch.constant(f"{name}.rows", np.asarray([n, groups, -1]))
+    back = sketch.constant(f"{name}.back", np.asarray([n, c, width, width]))
+    one, none = (
+        sketch.constant(f"{name}.{each}", np.full(groups, value, np.float32))
+        for each, value in (("one", 1.0), ("none", 0.0))
+    )
+    y = sketch.node("Reshape", f"{name}.grouped", [x, rows])
+    y = sketch.node("InstanceNormalization", name, [y, one, none])
+    y = sketch.node("Reshape", f"{name}.joined", [y, back])
+    y = sketch.node("Mul", f"{name}.scaled", [y, sketch.weight(f"{name}.scale", (c, 1, 1))])
+    sketch.pooled(name, sketch.node("Relu", f"{name}.relu", [y]), (n, c))
 
 
 def _sum(sketch: Sketch, name: str, size: Shape) -> None:
@@ -283,8 +300,20 @@ _SHORT_ROWS = ((16, 128, 4), (1024, 128, 4), (16384, 128, 4))
 _LONG_ROWS = ((1, 8192, 100), (64, 8192, 100), (1024, 8192, 100))
 
 STUDIES: Mapping[str, Study] = {
-    "attention_mma": Study(Precision.FP16, *_ATTENTIONS, ("attention_simt",)),
+    "attention_mma": Study(Precision.FP16, *_ATTENTIONS, ("attention_simt", "attention_wgmma")),
     "attention_simt": Study(Precision.FP32, *_ATTENTIONS, ("attention_mma",)),
+    "attention_wgmma": Study(
+        Precision.FP16,
+        _attention,
+        ((1, 128, 12, 64), (8, 512, 12, 64), (4, 1500, 12, 64)),
+        ("attention_mma", "attention_simt"),
+    ),
+    "conv_grouped": Study(
+        Precision.FP16,
+        partial(_convolution, of_group=8),
+        ((1, 256, 28), (8, 256, 28), (64, 256, 28)),
+        ("conv_mma",),
+    ),
     "conv_halo": Study(
         Precision.FP16,
         _convolution,
@@ -306,9 +335,15 @@ STUDIES: Mapping[str, Study] = {
     "gemm_wgmma": Study(Precision.FP16, *_PRODUCTS, ("gemm_mma",)),
     "depthwise": Study(
         Precision.FP16,
-        partial(_convolution, is_depthwise=True),
+        partial(_convolution, of_group=1),
         ((1, 576, 14), (8, 144, 56), (64, 144, 56)),
-        ("conv_simt",),
+        ("conv_simt", "depthwise_rows"),
+    ),
+    "depthwise_rows": Study(
+        Precision.FP16,
+        partial(_convolution, of_group=1),
+        ((8, 192, 28), (32, 192, 28), (64, 144, 56)),
+        ("conv_simt", "depthwise"),
     ),
     "pooling": Study(Precision.FP16, _maximum_pool, ((1, 64, 112), (8, 64, 112), (64, 64, 112))),
     "roi_align": Study(Precision.FP16, _regions, ((16, 64, 56), (300, 256, 56), (1000, 256, 112))),
@@ -319,6 +354,9 @@ STUDIES: Mapping[str, Study] = {
     ),
     "reduction": Study(Precision.FP32, _mean, _MATRICES),
     "normalisation": Study(Precision.FP32, _softmax, _MATRICES),
+    "normalisation_cluster": Study(
+        Precision.FP16, _group_norm, ((1, 64, 56, 1), (1, 256, 64, 32), (16, 256, 56, 32))
+    ),
     "elementwise": Study(Precision.FP32, _sum, _MATRICES),
     "elementwise_tiled": Study(Precision.FP32, _crossed, _MATRICES, ("elementwise",)),
     "gather": Study(Precision.FP32, _gather, _TABLES),

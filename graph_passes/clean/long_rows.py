@@ -4,8 +4,8 @@
     m = mean(x),  v = mean((x - m)^2)        each over places, then over channels
 
 torch writes the group norm of a single group so (Wu and He 2018, section 3). One row of a hundred thousand
-elements would be the work of a single block, while all others wait. It comes behind the recognition of norms,
-which would put the parts together again.
+elements would be the work of a single block, or one of a million that of a cluster, while all others wait. It comes
+behind the recognition of norms, which would put the parts together again.
 """
 
 import math
@@ -17,8 +17,9 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import dims, floats, made_by, same_dims, why_shared
 
-LEAST_ELEMENTS = 1 << 14
-"""Of a row: shorter ones take a block no longer than five kernels take to start."""
+LEAST_ELEMENTS, LEAST_OF_CLUSTERS = 1 << 14, 1 << 20
+"""Of a row: shorter ones take a block, or where the target has them a cluster of 16 blocks, no longer than five kernels
+take to start and to read it."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,10 @@ class LongRows(Rule[_Map]):
     name = "long-rows"
     ops = ("Reshape",)
 
+    def __init__(self, *, clusters: bool = True) -> None:
+        """Make the pass; with clusters several blocks share a row that one kernel reads."""
+        self._least = LEAST_OF_CLUSTERS if clusters else LEAST_ELEMENTS
+
     def match(self, graph: gs.Graph, node: gs.Node) -> _Map | Refusal | None:
         """Match norms of one long row for each of the batch."""
         norm = made_by(node.inputs[0], "InstanceNormalization")
@@ -49,8 +54,10 @@ class LongRows(Rule[_Map]):
         sizes = [size for size in shape[1:] if isinstance(size, int)]
         if not same_dims(shape, dims(node.outputs[0])) or len(sizes) < len(shape) - 1:
             return None
-        if math.prod(sizes) < LEAST_ELEMENTS:
-            return Refusal(norm.name, f"rows of {math.prod(sizes)} elements are work for a block")
+        if math.prod(sizes) < self._least:
+            return Refusal(
+                norm.name, f"rows of {math.prod(sizes)} elements are work for one kernel"
+            )
         if any(floats(tensor) is None for tensor in norm.inputs[1:]):
             return Refusal(norm.name, f"the scale or the bias of '{norm.name}' is not constant")
         reason = why_shared(graph, norm.outputs[0])

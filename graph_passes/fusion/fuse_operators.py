@@ -94,7 +94,10 @@ def plan_operators(
     anchors = []
     for node in graph.nodes:
         if is_anchor(node):
-            anchors.append(clusters.start(node, anchor=True))
+            cluster = clusters.start(node, anchor=True)
+            anchors.append(cluster)
+            if is_op(node, "InstanceNormalization"):
+                clusters.take_groups(cluster)
         elif is_op(node, *ANCHORS):
             refuse(node, why_no_anchor(node) or "")
     for cluster in anchors:

@@ -13,6 +13,7 @@ from wpk.graph_passes.core.byte_products import multiplies_bytes
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import is_anchor, is_elementwise, is_widening
 from wpk.graph_passes.core.query import dims, producer, same_dims, why_any_shared
+from wpk.graph_passes.fusion.casts_before_joins import is_only_given
 from wpk.graph_passes.movement.views import views_before
 from wpk.operators import Rewrite, names
 
@@ -61,11 +62,19 @@ def _views_read(node: gs.Node) -> list[gs.Node]:
     return views_before(tensors[0]) if same_dims(dims(tensors[0]), dims(node.outputs[0])) else []
 
 
+def _may_follow(reader: gs.Node) -> bool:
+    """Whether ``reader`` computes on one tensor alone, so that it can be hoisted next."""
+    return is_elementwise(reader) and len(list(outside_inputs(reader))) == 1
+
+
 def _why_not(graph: gs.Graph, node: gs.Node, chain: list[gs.Node]) -> str | None:
     source = chain[0].inputs[0]
     if any(map(multiplies_bytes, node.outputs[0].outputs)):
         return f"'{source.name}' holds bytes, which a product takes as they lie"
-    if is_widening(node) and not any(map(is_elementwise, node.outputs[0].outputs)):
+    follows = is_only_given(graph, node.outputs[0]) or all(
+        map(_may_follow, node.outputs[0].outputs)
+    )
+    if is_widening(node) and not follows:
         return f"the readers of '{node.outputs[0].name}' widen what they read themselves"
     maker = producer(source)
     if maker is None or not (is_anchor(maker) or is_elementwise(maker)):

@@ -31,6 +31,9 @@ from wpk.graph_passes.fusion.made_for import is_multiplied, made_for, rounds
 MOST_POOLED = 2**20
 """Elements of an image that blocks which share a row read, or scale, themselves."""
 
+MOST_SCALED = 2**20
+"""Elements of an image times the operations of what scales it, which only the blocks of a row compute."""
+
 MOST_WEIGHTS = 2**20
 """Elements of both weights together."""
 
@@ -102,7 +105,10 @@ def _around(clusters: Clusters, up: Cluster) -> _Squeeze | None:
     if _pooled(mean) > MOST_POOLED:
         return _Squeeze(None, down, up, None)
     scaling, views = _scaling(clusters, mean, up)
-    if scaling is not None and _operands([down, up, scaling]) > MOST_OPERANDS:
+    if scaling is not None and (
+        _operands([down, up, scaling]) > MOST_OPERANDS
+        or len(scaling.nodes) * _pooled(mean) > MOST_SCALED
+    ):
         scaling = None
     return _Squeeze(mean, down, up, scaling, views)
 

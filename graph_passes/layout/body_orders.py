@@ -76,10 +76,13 @@ def _orders_of(tensor: gs.Tensor, start: gs.Tensor, order: Order) -> Iterator[Or
             yield from _orders_of(tensor, maker.inputs[0], [perm[axis] for axis in order])
     elif is_op(maker, "Reshape"):
         merged = _merged_axes(dims(maker.inputs[0]), dims(start))
+        split = _merged_axes(dims(start), dims(maker.inputs[0]))
         if merged is not None:
             yield from _orders_of(
                 tensor, maker.inputs[0], [a for axis in order for a in merged[axis]]
             )
+        elif split is not None and (whole := _joined(order, split)) is not None:
+            yield from _orders_of(tensor, maker.inputs[0], whole)
     elif is_elementwise(maker) or is_op(maker, *ANCHORS):
         for each in maker.inputs:
             if rank(each) == len(order):
@@ -103,6 +106,18 @@ def _merged_axes(before: Dims | None, behind: Dims | None) -> list[list[int]] | 
             return None
         merged.append(taken)
     return merged if axis == len(before) else None
+
+
+def _joined(order: Order, split: list[list[int]]) -> Order | None:
+    """The order of axes before each was split into several; None where its parts do not follow each other."""
+    whole, rest = [], list(order)
+    while rest:
+        axis = next(axis for axis, parts in enumerate(split) if rest[0] in parts)
+        if rest[: len(split[axis])] != split[axis]:
+            return None
+        whole.append(axis)
+        rest = rest[len(split[axis]) :]
+    return whole
 
 
 def _size_of(shape: Dims, axes: list[int]) -> int | str | None:

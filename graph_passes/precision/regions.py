@@ -9,7 +9,14 @@ from wpk.dtypes import DType
 from wpk.graph_passes.core.byte_products import multiplies_bytes
 from wpk.graph_passes.core.functions import is_call
 from wpk.graph_passes.core.kinds import MATRIX, POOLS, SOFTMAX, VIEWS, is_elementwise
-from wpk.graph_passes.core.query import dims, is_graph_output, is_op, producer, same_dims
+from wpk.graph_passes.core.query import (
+    dims,
+    is_graph_output,
+    is_op,
+    made_by,
+    producer,
+    same_dims,
+)
 from wpk.graph_passes.precision.types import SENSITIVE, is_fp32, why_not_held, why_not_typed
 from wpk.operators import OperatorKind, of_kind
 
@@ -40,7 +47,7 @@ def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], N
         elif _follows_loud(node, loud):
             loud.add(id(node))
             wide.add(id(node))
-        elif _moves_graph_input(node, wide):
+        elif _moves_graph_input(node, wide) or _rejoins_groups(node):
             wide.add(id(node))
     _pull_before(graph, wide)
     _pull_after(graph, wide)
@@ -147,4 +154,11 @@ def _continues(graph: gs.Graph, tensor: gs.Tensor, node: gs.Node, wide: set[int]
         return False
     if not same_dims(dims(tensor), dims(node.outputs[0])):
         return False
-    return not is_op(maker, *VIEWS) and all(is_elementwise(reader) for reader in tensor.outputs)
+    if is_op(maker, *VIEWS) and not _rejoins_groups(maker):
+        return False
+    return all(is_elementwise(reader) for reader in tensor.outputs)
+
+
+def _rejoins_groups(node: gs.Node) -> bool:
+    """Whether ``node`` gives groups that a norm had as axes one axis again, which is computed with the norm."""
+    return is_op(node, "Reshape") and made_by(node.inputs[0], "InstanceNormalization") is not None

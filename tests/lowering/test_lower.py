@@ -297,6 +297,22 @@ def test_a_mean_over_the_plane_computes_what_it_alone_reads(
     compare(model, source, batch=3)
 
 
+@pytest.mark.parametrize(("parts", "copies"), [("a, b", 0), ("b, a", 1)])
+def test_parts_that_nothing_else_reads_begin_at_any_4_bytes(
+    tmp_path: Path, compare: Compare, parts: str, copies: int
+) -> None:
+    """Behind 20 bytes; what a convolution reads, too, would be read by narrow accesses there."""
+    text = f"""agraph (float[N,8,5,7] x, float[5,8,1,1] w0, float[5,1,3,3] w1, float[9,10,1,1] w2) => (float[N,9,5,7] y) {{
+      a = Conv(x, w0)
+      b = Conv<group=5, pads=[1,1,1,1]>(a, w1)
+      c = Concat<axis=1>({parts})
+      y = Conv(c, w2)
+    }}"""
+    model, source = lowered(tmp_path, text)
+    assert kinds(model).count("Elementwise") == copies
+    compare(model, source, batch=3)
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_heads_that_flatten_their_product(tmp_path: Path, compare: Compare, batch: int) -> None:
     text = """agraph (float[N,7,32] x, float[32,32] w0, float[32,32] w1, float[224,6] w2, float[224,5] w3) => (float[N,6] y, float[N,5] z) {

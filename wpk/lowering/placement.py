@@ -15,6 +15,8 @@ from wpk.graph_passes import dims, made_by
 from wpk.lowering.views import contiguous_strides, reshaped_strides
 
 ALIGNMENT = 16  # bytes of the widest access
+_LEAST_ALIGNMENT = 4
+"""Of what nobody reads but the concatenation: a copy would be written with such narrow accesses, too."""
 
 Sizes = tuple[int | None, ...]
 
@@ -63,7 +65,7 @@ def place_concatenations(graph: gs.Graph, movable: Collection[str]) -> dict[str,
             if (
                 written.name in movable
                 and written.name not in slots
-                and _aligned(tensor, start, axis)
+                and _aligned(tensor, start, axis, _needed(tensor, written))
             ):
                 slots[written.name] = Slot(whole.name, axis, start, seen)
     return slots
@@ -124,10 +126,18 @@ def _side_by_side(pieces: list[Piece], slots: dict[str, Slot]) -> bool:
     )
 
 
-def _aligned(tensor: gs.Tensor, start: int, axis: int) -> bool:
+def _aligned(tensor: gs.Tensor, start: int, axis: int, needed: int) -> bool:
     """Whether the piece starts at an aligned address (its rows' distance is the parent's business)."""
     step = prod(int(n) for n in tensor.shape[axis + 1 :]) * element_bytes(tensor)
-    return start * step % ALIGNMENT == 0
+    return start * step % needed == 0
+
+
+def _needed(piece: gs.Tensor, written: gs.Tensor) -> int:
+    """Bytes that a piece begins at a multiple of: few where no operator reads what is written there."""
+    tensor = piece
+    while len(tensor.outputs) == 1 and tensor is not written:
+        tensor = tensor.inputs[0].inputs[0]
+    return _LEAST_ALIGNMENT if len(tensor.outputs) == 1 else ALIGNMENT
 
 
 def element_bytes(tensor: gs.Tensor) -> int:

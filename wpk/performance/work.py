@@ -42,6 +42,8 @@ class Work:
             before they are stored.
         chain_cycles: Cycles that a block takes for a step however little it computes: one load after
             another from shared memory that products wait for.
+        beside_cycles: Cycles of an SM that threads of a block compute while products of its other warpgroups, or of
+            other blocks, go on: weights of attention.
         turns: Tiles that a block computes one after another, where blocks are persistent; else 1.
         numbers: What the ordinary cores compute in.
         by_warpgroups: Warpgroups multiply what tensor copies brought (wgmma, TMA): threads issue
@@ -71,6 +73,7 @@ class Work:
     slots_beside: bool = False
     end_slots: Floats | float = 0.0
     chain_cycles: Floats | float = 0.0
+    beside_cycles: Floats | float = 0.0
     turns: Floats | float = 1.0
     numbers: DType = DType.FP32
     by_warpgroups: bool = False

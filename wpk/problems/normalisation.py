@@ -1,10 +1,11 @@
 """Normalisation of rows: softmax, layer norm and their like, with element-wise work around it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import prod
 
+from wpk.codec import MAY_LACK
 from wpk.expression import Expression, Operand, flops
 from wpk.extent import Extent
 from wpk.problems.access import Access, Axes
@@ -20,7 +21,7 @@ from wpk.problems.odd_sizes import (
     unit_of,
 )
 from wpk.problems.operand import Epilogue, Tensor
-from wpk.problems.phrases import sentence
+from wpk.problems.phrases import by, sentence
 from wpk.problems.problem import (
     Accesses,
     FieldExpression,
@@ -47,7 +48,7 @@ ELEMENT_OPERATIONS = {
     NormKind.LAYER: 5,  # sum, subtract, square and sum (2), multiply
     NormKind.RMS: 3,  # square and sum (2), multiply
 }
-"""Operations an element, special functions counted as in `wpk.expression.OPERATIONS`."""
+"""Operations an element, special functions counted as in `wpk.expression_operations.OPERATIONS`."""
 
 _NAMES = {"layer": "layer norm", "rms": "RMS norm", "log_softmax": "log-softmax"}
 
@@ -61,6 +62,9 @@ class Normalisation(Problem):
     prologue is ``inputs[j]``; in the epilogue ``epilogue.operands[j]`` (scale and shift of a layer
     norm are epilogue operands with stride 0 along the outer axes). Statistics are fp32; sums of a
     layer norm are taken in two passes (mean first), never as E[v^2] - E[v]^2.
+
+    A row of several ``lines`` has two axes, and all domains are (outer..., lines, cols): the pixels and
+    the channels of a group, say, which in channels-last images do not follow each other evenly.
     """
 
     kind: NormKind
@@ -72,11 +76,17 @@ class Normalisation(Problem):
     inputs: tuple[Tensor, ...]
     y: Tensor
     epilogue: Epilogue
+    lines: int = field(default=1, metadata=MAY_LACK)
 
     @property
     def reduction(self) -> int:
         """Elements of a row."""
-        return self.cols
+        return self.lines * self.cols
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """The axes of a row: its lines, where it has several, and its columns."""
+        return (self.lines, self.cols) if self.lines > 1 else (self.cols,)
 
     carries_double = True
     family = Family.NORMALISATION
@@ -84,18 +94,18 @@ class Normalisation(Problem):
     def words(self) -> str:
         """See `Problem.words`."""
         of = "" if isinstance(self.prologue, Operand) else f" of {formula(self.prologue)}"
-        rows = f"{prod(self.outer)} rows of {self.cols}"
+        rows = f"{prod(self.outer)} rows of {by(self.row)}"
         name = _NAMES.get(self.kind, self.kind)
         return sentence(f"{name}{of}, {rows}", epilogue_words(self.epilogue))
 
     def features(self) -> dict[str, float]:
         """See `Problem.features`."""
         outer = (self.leading.value, *self.outer[1:])
-        return {"cols": self.cols} | counted_axes("outer", outer, 3)
+        return {"cols": self.reduction} | counted_axes("outer", outer, 3)
 
     def accesses(self) -> Accesses:
         """See `Problem.accesses`."""
-        domain: Axes = (self.leading, *self.outer[1:], self.cols)
+        domain: Axes = (self.leading, *self.outer[1:], *self.row)
         tensors = (*self.inputs, *self.epilogue.operands)
         return tuple(Access(each, domain) for each in tensors), Access(self.y, domain)
 
@@ -114,16 +124,18 @@ class Normalisation(Problem):
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""
         yield from does_not_lead("outer", self.outer, self.leading)
+        if self.lines < 1:
+            yield "lines", f"{self.lines} lines are no row"
 
     def _siblings(self) -> Iterator["Normalisation | None"]:
-        column = len(self.outer)
+        column = len(self.outer) + len(self.row) - 1
         of_cols = unit_of(column, *self.inputs, self.y, *self.epilogue.operands)
         for cols in ragged(self.cols, of_cols, LEAST):
             yield self._resized(odd_extent(self.leading, BATCH if column > 1 else 5 * BATCH), cols)
 
     def _resized(self, leading: Extent, cols: int) -> "Normalisation | None":
         outer = (leading.value, *(min(n, 5) for n in self.outer[1:]))
-        shapes = (*self.outer, self.cols), (*outer, cols)
+        shapes = (*self.outer, *self.row), (*outer, *self.row[:-1], cols)
         inputs = all_of([resized(each, *shapes, spread=True) for each in self.inputs])
         y, epilogue = (
             resized(self.y, *shapes, spread=True),

@@ -7,7 +7,6 @@ are not written otherwise. The counts are those of machine code for sm_90a (nvdi
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import (
-    OPERATIONS,
     Acc,
     Apply,
     Divisor,
@@ -17,6 +16,7 @@ from wpk.expression import (
     Quantised,
     Round,
 )
+from wpk.expression_operations import OPERATIONS
 from wpk.problems.lifted import lifted
 from wpk.problems.normed_matmul import NormedMatmul
 from wpk.problems.operand import Epilogue, Tensor

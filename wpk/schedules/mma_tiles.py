@@ -99,7 +99,9 @@ class MmaTiles:
 
     def shared_accesses(self, schedule: MmaSchedule) -> tuple[SharedAccess, SharedAccess]:
         """Return the ldmatrix instructions of a step: A's and B's, as the first warp makes them."""
-        return _matrix_loads(schedule, self.element_bytes, self.b_across)
+        block = schedule.block_m, schedule.block_n, schedule.block_k
+        warps = schedule.warps_m, schedule.warps_n
+        return _matrix_loads(block, warps, self.element_bytes, self.b_across)
 
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
         """Return the values to try for a product of these sizes; tiles far beyond it are left out."""
@@ -269,22 +271,23 @@ def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
     return None
 
 
-@lru_cache(maxsize=1 << 15)  # problems share schedules
+@lru_cache(maxsize=1 << 15)  # problems share tiles
 def _matrix_loads(
-    schedule: MmaSchedule, element_bytes: int, depth_major: bool
+    block: tuple[int, int, int], warps: tuple[int, int], element_bytes: int, depth_major: bool
 ) -> tuple[SharedAccess, SharedAccess]:
     """The ldmatrix instructions of a step: A's and B's, as the first warp makes them.
 
     An ldmatrix reads, in each of four phases, 16 bytes for each of eight lanes.
     """
-    steps = schedule.block_k * element_bytes // 32
-    row_bytes = schedule.block_k * element_bytes
-    tiles_m = schedule.block_m // schedule.warps_m // 16
-    pairs_n = schedule.block_n // schedule.warps_n // 16
+    (block_m, block_n, block_k), (warps_m, warps_n) = block, warps
+    steps = block_k * element_bytes // 32
+    row_bytes = block_k * element_bytes
+    tiles_m = block_m // warps_m // 16
+    pairs_n = block_n // warps_n // 16
     lanes = range(_WARP)
     a = tuple(_swizzled(lane % 16, lane // 16, row_bytes) for lane in lanes)
     if depth_major:
-        wide = schedule.block_n * element_bytes
+        wide = block_n * element_bytes
         b = tuple(_swizzled(lane % 16, lane // 16, wide) for lane in lanes)
     else:
         b = tuple(_swizzled(lane % 8 + lane // 16 * 8, lane // 8 % 2, row_bytes) for lane in lanes)

@@ -1,6 +1,7 @@
 // Softmax, log-softmax, layer norm and RMS norm of rows.
 //
-// `threads` threads share a row: one warp, or a whole block. A block of one-warp rows holds `rows` of them.
+// `threads` threads share a row: one warp or some lanes of it, or a whole block. A block holds `rows` rows of a warp or
+// less.
 // Every thread takes runs of V elements, threads apart. Where the schedule caches, the prologue's
 // values stay in registers between the passes over a row; otherwise every pass reads the inputs again.
 //
@@ -13,19 +14,11 @@
 #include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
-#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/norm_row.cuh>
 #include <wpk/kernels/warp.cuh>
 
 namespace wpk
 {
-
-enum class NormKind
-{
-    softmax,
-    logSoftmax,
-    layer,
-    rms
-};
 
 namespace detail
 {
@@ -40,6 +33,7 @@ struct NormRow
     static constexpr bool isCached = Schedule::cached != 0;
     static constexpr int stride = threads * V;
     static constexpr int runs = ceilDivide(Problem::columns + Problem::rowPadding, stride);
+    static constexpr int count = Problem::columns, aheadWords = 64;
     const void* const* inputs;
     int leading, o1, o2, first;
     Number cached[Schedule::cached ? runs : 1][V];
@@ -80,6 +74,12 @@ struct NormRow
         return first + run * stride;
     }
 
+    template <class Operands>
+    WPK_DEVICE void load(Operands& operands, const void* const* pointers, int run) const
+    {
+        operands.load(pointers, valid(run), leading, o1, o2, column(run));
+    }
+
     // The prologue's values of a run; 0 beyond the row.
     WPK_DEVICE void values(int run, Number (&row)[V]) const
     {
@@ -113,9 +113,9 @@ struct NormRow
                     result = IsMaximum ? largerNumber(result, f(row[v])) : result + f(row[v]);
                 }
             });
-        if constexpr (threads == kWarpSize)
+        if constexpr (threads <= kWarpSize)
         {
-            return IsMaximum ? warpMax(result) : warpSum(result);
+            return IsMaximum ? warpMax<threads>(result) : warpSum<threads>(result);
         }
         else
         {
@@ -133,47 +133,10 @@ private:
         if (valid(run) <= 0)
             return;
         OperandRows<typename Problem::Inputs, V, Number> operands;
-        operands.load(inputs, valid(run), leading, o1, o2, column(run));
+        load(operands, inputs, run);
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
             row[v] = Problem::Prologue::evaluate(Number(0), operands.values[v]);
-    }
-};
-
-// The epilogue's operands of a thread's part of the row: asked for together with the row where they are few, so that
-// they are there when the row's statistics are.
-template <class Problem, class Row>
-struct NormTail
-{
-    static constexpr int V = Row::V;
-    using Number = typename Row::Number;
-    using Operands = OperandRows<typename Problem::Operands, V, Number>;
-    static constexpr int kWords = V * Row::runs * Operands::count * static_cast<int>(sizeof(Number)) / 4;
-    static constexpr bool kAhead = Row::isCached && kWords <= 64;
-    Operands ahead[kAhead ? Row::runs : 1];
-
-    WPK_DEVICE void load(const Row& row, const void* const* pointers)
-    {
-        WPK_UNROLL
-        for (int run = 0; kAhead && run < Row::runs; ++run)
-            loadRun(ahead[run], row, pointers, run);
-    }
-
-    // The epilogue of run `run`.
-    WPK_DEVICE void apply(Number (&values)[V], const Row& row, const void* const* pointers, int run)
-    {
-        if constexpr (!kAhead)
-            loadRun(ahead[0], row, pointers, run);
-        WPK_UNROLL
-        for (int v = 0; v < V; ++v)
-            values[v] = Problem::Epilogue::evaluate(values[v], ahead[kAhead ? run : 0].values[v]);
-    }
-
-private:
-    static WPK_DEVICE void loadRun(Operands& operands, const Row& row, const void* const* pointers, int run)
-    {
-        if (row.valid(run) > 0)
-            operands.load(pointers, row.valid(run), row.leading, row.o1, row.o2, row.column(run));
     }
 };
 
@@ -188,42 +151,9 @@ WPK_DEVICE void prefetchOfRow(const Row& row)
             continue;
         prefetchConstants<Problem::input_constants>(
             typename Problem::Inputs{}, row.inputs, row.leading, row.o1, row.o2, row.column(run));
-        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, row.inputs + Problem::Inputs::count,
-            row.leading, row.o1, row.o2, row.column(run));
-    }
-}
-
-// y = (value - shift) * scale, or exp(value - shift) * scale for a softmax.
-template <class Number>
-struct NormScale
-{
-    Number shift, scale;
-};
-
-// A row of only -inf has -inf - -inf = NaN everywhere, as ONNX has.
-template <class Problem, class Row>
-WPK_DEVICE NormScale<typename Row::Number> normScale(const Row& row)
-{
-    using Number = typename Row::Number;
-    if constexpr (Problem::kind == NormKind::softmax || Problem::kind == NormKind::logSoftmax)
-    {
-        const Number top = row.template reduce<true>([](Number value) { return value; });
-        const Number sum = row.template reduce<false>([top](Number value) { return exponential(value - top); });
-        if constexpr (Problem::kind == NormKind::softmax)
-            return {top, reciprocal(sum)};
-        return {top + logarithm(sum), Number(1)};
-    }
-    else
-    {
-        constexpr Number share = Number(1) / static_cast<Number>(Problem::columns);
-        Number mean = Number(0);
-        if constexpr (Problem::kind == NormKind::layer)
-        {
-            mean = row.template reduce<false>([](Number value) { return value; }) * share;
-        }
-        const Number squares =
-            row.template reduce<false>([mean](Number value) { return (value - mean) * (value - mean); });
-        return {mean, reciprocalRoot(squares * share + asFloat(Problem::epsilon))};
+        if constexpr (!NormTail<Problem, Row>::kBeforeWait)
+            prefetchConstants<Problem::operand_constants>(typename Problem::Operands{},
+                row.inputs + Problem::Inputs::count, row.leading, row.o1, row.o2, row.column(run));
     }
 }
 
@@ -241,14 +171,18 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
     releaseIfEarly<Schedule>();
     const bool inside = item < Place::items(n);
     const Place at(inside ? item : 0);
-    Row row{inputs.at, at.leading, at.at[0], at.at[1], thread % threads * V, {}};
-    if (inside)
-        detail::prefetchOfRow<Problem>(row);
+    // Lanes of a row that does not exist are behind the end of a row; others of their warp may have one.
+    Row row{inputs.at, at.leading, at.at[0], at.at[1], inside ? thread % threads * V : room, {}};
+    detail::prefetchOfRow<Problem>(row);
+    using Tail = detail::NormTail<Problem, Row>;
+    Tail tail;
+    if constexpr (Tail::kBeforeWait)
+        tail.load(row, inputs.at + Problem::Inputs::count);
     waitIfEarly<Schedule>(); // @previous_awaited
-    if (!inside)
+    if (threads >= kWarpSize && !inside)
         return; // a whole warp, or a whole block
-    detail::NormTail<Problem, Row> tail;
-    tail.load(row, inputs.at + Problem::Inputs::count);
+    if constexpr (!Tail::kBeforeWait)
+        tail.load(row, inputs.at + Problem::Inputs::count);
     row.prepare();
     using Number = typename Row::Number;
     const detail::NormScale<Number> norm = detail::normScale<Problem>(row);
@@ -264,10 +198,7 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
                 row.values(run, values);
                 WPK_UNROLL
                 for (int v = 0; v < V; ++v)
-                {
-                    const Number centred = values[v] - norm.shift;
-                    values[v] = (Problem::kind == NormKind::softmax ? exponential(centred) : centred) * norm.scale;
-                }
+                    values[v] = norm.template applied<Problem::kind>(values[v]);
                 tail.apply(values, row, inputs.at + Problem::Inputs::count, run);
             }
             storeRowOf<Y, V>(y, Y::offset(at.leading, at.at[0], at.at[1], column), valid,

@@ -6,11 +6,13 @@ from wpk.schedules.arg_reduction import ArgReductionTemplate
 from wpk.schedules.attention_mma import AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtTemplate
 from wpk.schedules.box_selection import BoxSelectionTemplate
+from wpk.schedules.conv_grouped import ConvGroupedTemplate
 from wpk.schedules.conv_halo import ConvHaloTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
+from wpk.schedules.depthwise_rows import DepthwiseRowsTemplate
 from wpk.schedules.determinant import DeterminantTemplate
 from wpk.schedules.elementwise import ElementwiseTemplate
 from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
@@ -22,6 +24,7 @@ from wpk.schedules.indexed_read import IndexedReadTemplate
 from wpk.schedules.indexed_write import IndexedWriteTemplate
 from wpk.schedules.latest_write import LatestWriteTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
+from wpk.schedules.normalisation_cluster import NormalisationClusterTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.placed_rows import PlacedRowsTemplate
 from wpk.schedules.pooling import PoolingTemplate
@@ -35,12 +38,14 @@ from wpk.schedules.squeeze import SqueezeTemplate
 from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
+from wpk.schedules.wgmma.attention import AttentionWgmmaTemplate
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvMmaTemplate(),
     ConvPatchTemplate(),
+    ConvGroupedTemplate(),
     ConvSimtTemplate(),
     ConvWgmmaTemplate(),
     ConvHaloTemplate(),
@@ -50,13 +55,16 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     GemmWgmmaTemplate(),
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),
+    AttentionWgmmaTemplate(),
     DepthwiseTemplate(),
+    DepthwiseRowsTemplate(),
     PoolingTemplate(),
     RoiAlignTemplate(),
     RecurrenceMmaTemplate(),
     RecurrenceSimtTemplate(),
     ReductionTemplate(),
     NormalisationTemplate(),
+    NormalisationClusterTemplate(),
     ElementwiseTemplate(),
     ElementwiseTiledTemplate(),
     GatherTemplate(),

@@ -19,14 +19,14 @@ def _text(groups: int = 1, side: int = 64, body: str = "", scale: str = "2", mor
 
 
 def test_a_long_row_is_means_and_arithmetic(prove):
-    proof = prove(_text(), LongRows(), batches=(1, 3))
+    proof = prove(_text(), LongRows(clusters=False), batches=(1, 3))
     assert proof.ops.count("GlobalAveragePool") == 4
     assert "InstanceNormalization" not in proof.ops
 
 
 def test_the_variance_is_taken_around_the_mean(load):
     graph = load(_text())
-    LongRows()(graph)
+    LongRows(clusters=False)(graph)
     square = next(n for n in graph.nodes if n.op == "Mul" and n.inputs[0] is n.inputs[1])
     assert square.inputs[0].inputs[0].op == "Sub"
     epsilon = next(n for n in graph.nodes if n.op == "Add").inputs[1]
@@ -44,4 +44,9 @@ def test_the_variance_is_taken_around_the_mean(load):
     ids=["two rows", "short", "another reader", "a scale that is computed"],
 )
 def test_others_stay(load, text):
-    assert LongRows()(load(text)).rewritten == 0
+    assert LongRows(clusters=False)(load(text)).rewritten == 0
+
+
+def test_clusters_share_what_is_no_longer_than_a_million(load):
+    assert LongRows(clusters=True)(load(_text())).rewritten == 0
+    assert LongRows(clusters=True)(load(_text(side=512))).rewritten == 1

@@ -134,6 +134,20 @@ def test_a_scale_is_hoisted_over_the_views_before_it(prove):
     assert proof.ops == ["MatMul", "Mul", "Reshape", "Transpose"]
 
 
+@pytest.mark.parametrize(
+    ("reader", "behind"),
+    [("y = Exp(c)", "Cast"), ("y = Mul(c, v)", "Reshape"), ("y = Softmax(c)", "Reshape")],
+    ids=["follows it", "has a tensor of its own", "is no element-wise node"],
+)
+def test_a_widening_cast_is_hoisted_where_its_reader_may_follow(load, reader, behind):
+    graph = load(
+        f"""{H} g (float16[4, 6] x, float16[6, 6] w, float[2, 2, 6] v) => (float[2, 2, 6] y)
+        <int64[3] s = {{2, 2, 6}}> {{ a = MatMul(x, w)  r = Reshape(a, s)  c = Cast<to = 1>(r)  {reader} }}"""
+    )
+    HoistOverViews()(graph)
+    assert [node.op for node in graph.nodes][:2] == ["MatMul", behind]
+
+
 def test_what_lies_between_hoisted_views_gets_a_new_name(prove):
     proof = prove(
         f"""{H} g (float[4, 6] x) => (float[2, 2, 6] y) <int64[3] s = {{2, 2, 6}}> {{

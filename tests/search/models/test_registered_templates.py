@@ -105,6 +105,16 @@ _LAYER_NORM = Normalisation(
     y=_ROWS,
     epilogue=Epilogue(),
 )
+_GROUPS = Tensor(DType.FP16, (784 * 256, 8, 256, 1))
+_GROUP_NORM = replace(
+    _LAYER_NORM,
+    leading=Extent(1),
+    outer=(1, 32),
+    cols=8,
+    lines=784,
+    inputs=(_GROUPS,),
+    y=_GROUPS,
+)
 _MEAN = Reduction(
     kind=ReduceKind.MEAN,
     leading=Extent(1),
@@ -211,6 +221,7 @@ PROBLEMS: dict[str, Problem] = {
     "normed_gemm_rms": _normed(NormKind.RMS),
     "layer_norm": _LAYER_NORM,
     "softmax": replace(_LAYER_NORM, kind=NormKind.SOFTMAX),
+    "group_norm": _GROUP_NORM,
     "mean": _MEAN,
     "add": _ADD,
     "transpose": _TRANSPOSE,

@@ -54,9 +54,9 @@ g (float[1, 6, 5, 4] x, float[3, 6, 1, 1] u, float[3, 6, 1, 1] w, float[4, 6, 1,
 }"""
 _BRANCHES = f"""{_H} g (float[2, 6, 6, 6] x, float[6, 6, 3, 3] w, float[6, 6, 1, 1] v) => (float[2, 6, 6, 6] y) {{
     p = Conv<pads = [1, 1, 1, 1]>(x, w)  q = Conv(x, v)  s = Add(p, q)  y = Relu(s) }}"""
-_WHOLE = f"""{_H} g (float[2, 4, 64, 64] x) => (float[2, 4, 64, 64] y)
-    <int64[3] rows = {{2, 1, 16384}}, int64[4] back = {{2, 4, 64, 64}}, float[1] s = {{2}}, float[1] b = {{1}}> {{
-    r = Reshape(x, rows)  i = InstanceNormalization(r, s, b)  y = Reshape(i, back) }}"""
+_WHOLE = f"""{_H} g (float[1, 4, 512, 512] x) => (float[1, 4, 512, 512] y)
+    <int64[3] rows = {{1, 1, 1048576}}, int64[4] back = {{1, 4, 512, 512}}, float[1] s = {{2}}, float[1] b = {{1}}> {{
+    e = Sigmoid(x)  r = Reshape(e, rows)  i = InstanceNormalization(r, s, b)  y = Reshape(i, back) }}"""
 _LAYER_NORM = f"""{_H} g (float[3, 9, 16] x, float[16] g, float[16] b, float[16, 24] w, float[24] c) => (float[3, 9, 24] y) {{
     n = LayerNormalization(x, g, b)  p = MatMul(n, w)  y = Add(p, c) }}"""
 _RMS_NORM = """<ir_version: 10, opset_import: ["" : 23]> g (float[3, 9, 16] x, float[16] g, float[16, 24] w) => (float[3, 9, 24] y) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from support.faults.graph_passes.broken_pass import BrokenPass
 from support.networks import windows
+from wpk.dtypes import Precision
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _BLOCKS = f"""{_H} g (float[2, 8, 4, 4] x) => (float[2, c, h, w] y) {{
@@ -70,8 +71,30 @@ _FLAT = f"""{_H} g (float[2, 3, 6] x, float[6, 6] w, float[6] s) => (float[6, 6]
     p = MatMul(x, w)  r = Reshape(p, flat)  y = Sub(s, r) }}"""
 _PLACES = f"""{_H} g (float[2, 4, 2, 2] x, float[4, 4, 1, 1] w) => (float[2, 2, 2, 4] y) <int64[4] to = {{2, 2, 2, 4}}> {{
     c = Conv(x, w)  r = Reshape(c, to)  y = Neg(r) }}"""
+_GROUPS = f"""{_H} g (float[2, 6, 5, 7] x) => (float[2, 6, 5, 7] y)
+    <int64[3] rows = {{2, 3, 70}}, int64[4] back = {{2, 6, 5, 7}}, float[3] s = {{2, 1, 3}}, float[3] b = {{1, 0, 2}}> {{
+    r = Reshape(x, rows)  i = InstanceNormalization<epsilon = 0.1>(r, s, b)  y = Reshape(i, back) }}"""
+_WIDENED = f"""{_H} g (int64[2, 8, 5] x, int64[2, 8, 5] z) => (float[2, 8, 10] y) {{
+    f = Cast<to = 1>(x)  n = Neg(f)  h = Cast<to = 1>(z)  r = Relu(h)  y = Concat<axis = 2>(n, r) }}"""
 
 FAULTS = (
+    BrokenPass(
+        "parts are joined in the reverse order",
+        "casts-before-joins",
+        "fusion.casts_before_joins",
+        "inputs = [*wide, *move.inputs[count:]]",
+        "inputs = [*wide[::-1], *move.inputs[count:]]",
+        _WIDENED,
+        precision=Precision.FP16,
+    ),
+    BrokenPass(
+        "what is normalised is computed with once more",
+        "norms-of-groups",
+        "movement.norms_of_groups",
+        'rows = editor.add("Reshape", [source, sizes]',
+        'rows = editor.add("Reshape", [editor.add("Sigmoid", [source], like=source), sizes]',
+        _GROUPS,
+    ),
     BrokenPass(
         "channels take the place of heads",
         "places-first",
