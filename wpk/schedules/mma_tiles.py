@@ -164,10 +164,8 @@ class MmaTiles:
         """
         warp_m = columns["block_m"] // columns["warps_m"]
         warp_n = columns["block_n"] // columns["warps_n"]
-        sets, sums = (
-            (3 if self.is_split or self.precision.is_fp8 else 2),
-            (2 if self.is_split else 1),
-        )
+        sets = 3 if self.is_split or self.precision.is_fp8 else 2
+        sums = 2 if self.is_split else 1
         fragments = sets * (warp_m / 4 + warp_n / 4)
         held = sum((self._held_registers(columns, loader) for loader in self.loaders()), 0.0)
         moments = _MOMENT_REGISTERS + warp_m / 4 if self.fragment_slots else 0.0
