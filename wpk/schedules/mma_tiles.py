@@ -164,10 +164,8 @@ class MmaTiles:
         """
         warp_m = columns["block_m"] // columns["warps_m"]
         warp_n = columns["block_n"] // columns["warps_n"]
-        sets, sums = (
-            (3 if self.is_split or self.precision.is_fp8 else 2),
-            (2 if self.is_split else 1),
-        )
+        sets = 3 if self.is_split or self.precision.is_fp8 else 2
+        sums = 2 if self.is_split else 1
         fragments = sets * (warp_m / 4 + warp_n / 4)
         held = sum((self._held_registers(columns, loader) for loader in self.loaders()), 0.0)
         moments = _MOMENT_REGISTERS + warp_m / 4 if self.fragment_slots else 0.0
@@ -195,10 +193,8 @@ class MmaTiles:
 
     def _moment_slots(self, columns: Columns) -> Floats:
         """Those of the fragments of a warp's rows in a step."""
-        fragments: Floats = self._mma_steps(columns) * (
-            columns["block_m"] // columns["warps_m"] // 16
-        )
-        return self.fragment_slots * fragments
+        tiles_m = columns["block_m"] // columns["warps_m"] // 16
+        return self.fragment_slots * self._mma_steps(columns) * tiles_m
 
     def _loads(self, columns: Columns) -> Floats:
         """Matrix loads (ldmatrix) of a thread in one step."""
