@@ -4,6 +4,7 @@ from wpk.graph_passes.catalogue import pass_groups
 from wpk.graph_passes.core.exact import exact_values, moved_constant
 from wpk.graph_passes.core.free_parts import free_part
 from wpk.graph_passes.core.functions import RUNTIME_DOMAIN, called, function_ir_version, is_call
+from wpk.graph_passes.core.known_types import KnownTypes
 from wpk.graph_passes.core.manager import PassRecord, check_skips, run_passes
 from wpk.graph_passes.core.query import (
     ONNX_DOMAINS,

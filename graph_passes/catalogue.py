@@ -33,6 +33,7 @@ from wpk.graph_passes.clean.nan_guard import NanGuard
 from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
+from wpk.graph_passes.clean.resize_axes import ResizeAxes
 from wpk.graph_passes.clean.resize_parts import ResizeParts
 from wpk.graph_passes.clean.scan_axes import ScanAxes
 from wpk.graph_passes.clean.select_conditionals import SelectConditionals
@@ -103,6 +104,7 @@ from wpk.graph_passes.products.channel_orders import ChannelOrders
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
+from wpk.graph_passes.products.norm_into_product import NormIntoProduct
 from wpk.graph_passes.products.part_products import PartProducts
 from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
@@ -154,6 +156,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
         [ChannelOrders(precision.storage)],
         [PartProducts()],
         [TurnedProducts(), WindowsInAttention()],
+        [NormIntoProduct(precision.storage)],
         [SetPrecision(precision)],
         [RecurrentOperators(), PlacedSelections()],
         [SpreadRows()],
@@ -162,7 +165,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
             CastsBeforeJoins(),
             HoistOverViews(),
             ViewsBeforeCasts(),
-            FuseOperators(clusters=clusters),
+            FuseOperators(precision.storage, clusters=clusters),
         ],
         [ChannelsLast()],
         [TransposeParts()],
@@ -184,6 +187,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         DefinedForms(),
         FourierProducts(),
         ResizeParts(),
+        ResizeAxes(),
         GridSampleParts(),
         DeformedWindows(),
         WindowParts(),

@@ -1,6 +1,8 @@
 """Options of the tests, processes that they share, and golden files: generated text compared with what was reviewed."""
 
+import ctypes
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """``--deal i/n`` leaves every ``n``-th of the chosen tests."""
     place, of = map(int, config.getoption("--deal").split("/"))
     items[:] = items[place::of]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a GPU where there is no driver of one; without pycuda on a machine with a GPU it fails."""
+    if item.get_closest_marker("gpu") and not _has_driver():
+        pytest.skip("needs an NVIDIA GPU: there is no libcuda.so.1 on this machine")
+
+
+@cache
+def _has_driver() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture(scope="session", autouse=True)

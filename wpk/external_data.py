@@ -26,9 +26,14 @@ def lies_beside(tensor: onnx.TensorProto) -> bool:
     dtype = _dtype(tensor)
     return (
         uses_external_data(tensor)
-        and from_numpy(dtype) in _PLAIN
+        and is_plain(tensor)
         and prod(tensor.dims) * dtype.itemsize >= LARGE_BYTES
     )
+
+
+def is_plain(tensor: onnx.TensorProto) -> bool:
+    """Whether an initializer is of a type that NumPy has itself, so that graphsurgeon knows it."""
+    return from_numpy(_dtype(tensor)) in _PLAIN
 
 
 def load_beside(model: onnx.ModelProto, folder: Path) -> None:

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from numpy.typing import NDArray
 from onnx import inliner
 
 from wpk.errors import GraphError, UnsupportedError, WpkError
-from wpk.external_data import give_weights, lies_beside, load_beside
+from wpk.external_data import give_weights, is_plain, lies_beside, load_beside
+from wpk.file_arrays import LARGE_BYTES, in_file
 from wpk.file_kinds import FileKind, kind_of_file
 from wpk.free_shapes import bind_shapes
 from wpk.learning_functions import is_written, write_functions
@@ -47,12 +50,13 @@ def load_graph(path: Path, shapes: Mapping[str, Sequence[object]] | None = None)
     with _in_words(path):
         _drop_weights_from_inputs(model.graph)
         check_types(model.graph)
-        _check_constants(model.graph)
+        large = _read_constants(model.graph)
         bind_shapes(model.graph, shapes or {})
         check_shapes(model)
         _name_nodes(model.graph)
         graph: gs.Graph = gs.import_onnx(model)
         give_weights(graph, model.graph, path.parent.resolve())
+        _give_read(graph, large)
         return graph
 
 
@@ -209,24 +213,35 @@ def _drop_weights_from_inputs(graph: onnx.GraphProto) -> None:
     graph.input.extend(kept)
 
 
-def _check_constants(graph: onnx.GraphProto) -> None:
-    """Read every constant once: graphsurgeon would read it when a pass does."""
+def _read_constants(graph: onnx.GraphProto) -> dict[str, NDArray[np.generic]]:
+    """Read every constant once, which graphsurgeon would do when a pass does; return large ones by name."""
+    large: dict[str, NDArray[np.generic]] = {}
     for constant in graph.initializer:
         if not lies_beside(constant):
-            _require_readable(constant, constant.name)
+            array = _readable(constant, constant.name)
+            if array.nbytes >= LARGE_BYTES and is_plain(constant):
+                large[constant.name] = in_file(array)
     for node in _walk(graph.node):
         for attribute in node.attribute:
             if attribute.HasField("t"):
-                _require_readable(attribute.t, f"{attribute.name} of node {node.name}")
+                _readable(attribute.t, f"{attribute.name} of node {node.name}")
+    return large
 
 
-def _require_readable(constant: onnx.TensorProto, name: str) -> None:
+def _readable(constant: onnx.TensorProto, name: str) -> NDArray[np.generic]:
     try:
-        onnx.numpy_helper.to_array(constant)
+        return onnx.numpy_helper.to_array(constant)
     except Exception as error:
         raise GraphError(
             f"constant '{name}' is damaged: {_first_line(error)}", fix="export the model again"
         ) from error
+
+
+def _give_read(graph: gs.Graph, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Give constants of an imported graph the arrays that were read; all of its copies share these."""
+    for name, tensor in graph.tensors().items():
+        if name in arrays and isinstance(tensor, gs.Constant):
+            tensor.values = arrays[name]
 
 
 def _name_nodes(graph: onnx.GraphProto) -> None:

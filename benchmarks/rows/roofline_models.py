@@ -47,11 +47,11 @@ class Study:
         sketch.save(path)
 
 
-def _convolution(sketch: Sketch, name: str, size: Shape, *, is_depthwise: bool = False) -> None:
-    """A 3 x 3 that keeps the image; ``size`` is batch, channels and width."""
+def _convolution(sketch: Sketch, name: str, size: Shape, *, of_group: int | None = None) -> None:
+    """A 3 x 3 that keeps the image; ``size`` is batch, channels and width, ``of_group`` a group's channels if not all."""
     n, c, width = size
-    weight = (c, 1 if is_depthwise else c, 3, 3)
-    groups = c if is_depthwise else 1
+    of_group = of_group or c
+    weight, groups = (c, of_group, 3, 3), c // of_group
     x = sketch.channels_last(name, (n, c, width, width))
     y = sketch.convolution(name, x, weight, pads=[1] * 4, group=groups)
     sketch.pooled(name, sketch.node("Relu", f"{name}.relu", [y]), (n, c))
@@ -300,8 +300,20 @@ _SHORT_ROWS = ((16, 128, 4), (1024, 128, 4), (16384, 128, 4))
 _LONG_ROWS = ((1, 8192, 100), (64, 8192, 100), (1024, 8192, 100))
 
 STUDIES: Mapping[str, Study] = {
-    "attention_mma": Study(Precision.FP16, *_ATTENTIONS, ("attention_simt",)),
+    "attention_mma": Study(Precision.FP16, *_ATTENTIONS, ("attention_simt", "attention_wgmma")),
     "attention_simt": Study(Precision.FP32, *_ATTENTIONS, ("attention_mma",)),
+    "attention_wgmma": Study(
+        Precision.FP16,
+        _attention,
+        ((1, 128, 12, 64), (8, 512, 12, 64), (4, 1500, 12, 64)),
+        ("attention_mma", "attention_simt"),
+    ),
+    "conv_grouped": Study(
+        Precision.FP16,
+        partial(_convolution, of_group=8),
+        ((1, 256, 28), (8, 256, 28), (64, 256, 28)),
+        ("conv_mma",),
+    ),
     "conv_halo": Study(
         Precision.FP16,
         _convolution,
@@ -323,9 +335,15 @@ STUDIES: Mapping[str, Study] = {
     "gemm_wgmma": Study(Precision.FP16, *_PRODUCTS, ("gemm_mma",)),
     "depthwise": Study(
         Precision.FP16,
-        partial(_convolution, is_depthwise=True),
+        partial(_convolution, of_group=1),
         ((1, 576, 14), (8, 144, 56), (64, 144, 56)),
-        ("conv_simt",),
+        ("conv_simt", "depthwise_rows"),
+    ),
+    "depthwise_rows": Study(
+        Precision.FP16,
+        partial(_convolution, of_group=1),
+        ((8, 192, 28), (32, 192, 28), (64, 144, 56)),
+        ("conv_simt", "depthwise"),
     ),
     "pooling": Study(Precision.FP16, _maximum_pool, ((1, 64, 112), (8, 64, 112), (64, 64, 112))),
     "roi_align": Study(Precision.FP16, _regions, ((16, 64, 56), (300, 256, 56), (1000, 256, 112))),

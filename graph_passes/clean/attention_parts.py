@@ -14,6 +14,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import Dims, given, rank
 
 _MASK, _FIRST_CACHE = 3, 4
@@ -72,11 +73,11 @@ def _heads(node: gs.Node, index: int) -> int:
     return int(node.attrs["q_num_heads" if index == 0 else "kv_num_heads"])
 
 
-class _Parts:
+class _Parts(NodeParts):
     """The nodes that one Attention becomes."""
 
     def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
-        self.editor, self.node = editor, node
+        super().__init__(editor, node)
         self.q = self._split(0)
         self.k, self.v = (self._repeated(self._split(index)) for index in (1, 2))
 
@@ -84,16 +85,14 @@ class _Parts:
         """Return the tensor that stands for the node's output."""
         weights = self._weights(self._scores())
         heads: Dims = [*self.q.shape[:3], self.v.shape[3]]
-        merged = self._add("MatMul", [weights, self.v], heads)
+        merged = self.add("MatMul", weights, self.v, shape=heads)
         if rank(self.node.inputs[0]) == 4:
             return merged
         batch, count, queries, size = heads
-        back: Dims = [batch, queries, count, size]
-        rows = self._add("Transpose", [merged], back, perm=[0, 2, 1, 3])
+        rows = self.transposed(merged, [0, 2, 1, 3])
         assert isinstance(count, int)
         assert isinstance(size, int)
-        flat: Dims = [batch, queries, count * size]
-        return self._add("Reshape", [rows, self._ints([0, queries, count * size])], flat)
+        return self.reshaped(rows, [batch, queries, count * size])
 
     def _split(self, index: int) -> gs.Tensor:
         """An input as (batch, head, row, element)."""
@@ -102,11 +101,8 @@ class _Parts:
             return tensor
         batch, rows, hidden = tensor.shape
         count = _heads(self.node, index)
-        size = hidden // count
-        split = self._add(
-            "Reshape", [tensor, self._ints([0, rows, count, size])], [batch, rows, count, size]
-        )
-        return self._add("Transpose", [split], [batch, count, rows, size], perm=[0, 2, 1, 3])
+        split = self.reshaped(tensor, [batch, rows, count, hidden // count])
+        return self.transposed(split, [0, 2, 1, 3])
 
     def _repeated(self, heads: gs.Tensor) -> gs.Tensor:
         """Keys or values with as many heads as queries have."""
@@ -115,52 +111,40 @@ class _Parts:
         if count == wanted:
             return heads
         times = wanted // count
-        apart = self._add("Unsqueeze", [heads, self._ints([2])], [batch, count, 1, rows, size])
-        wide = self._ints([1, count, times, rows, size])
-        each = self._add("Expand", [apart, wide], [batch, count, times, rows, size])
-        whole: Dims = [batch, wanted, rows, size]
-        return self._add("Reshape", [each, self._ints([0, wanted, rows, size])], whole)
+        apart = self.add("Unsqueeze", heads, self.ints([2]), shape=[batch, count, 1, rows, size])
+        wide = self.ints([1, count, times, rows, size])
+        each = self.add("Expand", apart, wide, shape=[batch, count, times, rows, size])
+        return self.reshaped(each, [batch, wanted, rows, size])
 
     def _scores(self) -> gs.Tensor:
         """Scaled, capped and masked products of queries and keys."""
-        batch, count, keys, size = self.k.shape
-        across = self._add("Transpose", [self.k], [batch, count, size, keys], perm=[0, 1, 3, 2])
-        shape: Dims = [*self.q.shape[:3], keys]
+        *_, keys, size = self.k.shape
+        across = self.transposed(self.k, [0, 1, 3, 2])
         scale = float(self.node.attrs.get("scale", 1.0 / sqrt(size)))
-        scores: gs.Tensor = self._add("MatMul", [self.q, across], shape)
-        scores = self._add("Mul", [scores, self._number(scale)], shape)
+        scores = self.add("MatMul", self.q, across, shape=[*self.q.shape[:3], keys])
+        scores = self.add("Mul", scores, self._number(scale))
         cap = float(self.node.attrs.get("softcap", 0.0))
         if cap > 0:
-            scores = self._add("Div", [scores, self._number(cap)], shape)
-            scores = self._add("Tanh", [scores], shape)
-            scores = self._add("Mul", [scores, self._number(cap)], shape)
+            scores = self.add("Tanh", self.add("Div", scores, self._number(cap)))
+            scores = self.add("Mul", scores, self._number(cap))
         if self.node.attrs.get("is_causal", 0):
             unseen = np.full((self.q.shape[2], keys), -np.inf)
             hidden = np.triu(unseen, 1)  # nothing is added where keys are seen
-            scores = self._add("Add", [scores, self._constant(hidden)], shape)
+            scores = self.add("Add", scores, self._constant(hidden))
         mask = given(self.node, _MASK)
         if mask is None:
             return scores
         if mask.dtype == np.bool_:
-            return self._add("Where", [mask, scores, self._number(-np.inf)], shape)
-        return self._add("Add", [scores, mask], shape)
+            return self.add("Where", mask, scores, self._number(-np.inf), like=scores)
+        return self.add("Add", scores, mask)
 
     def _weights(self, scores: gs.Tensor) -> gs.Tensor:
         """The softmax; rows without a key that is seen are 0, which only a mask can make."""
-        shape: Dims = list(scores.shape)
-        weights = self._add("Softmax", [scores], shape, axis=-1)
+        weights = self.add("Softmax", scores, axis=-1)
         if given(self.node, _MASK) is None:
             return weights
-        empty = self._add("IsNaN", [weights], shape)
-        empty.dtype = np.dtype(np.bool_)
-        return self._add("Where", [empty, self._number(0.0), weights], shape)
-
-    def _add(
-        self, op: str, inputs: list[gs.Tensor], shape: Dims, **attributes: object
-    ) -> gs.Variable:
-        like = self.node.outputs[0]
-        name = f"{self.node.name}_{op}"
-        return self.editor.add(op, inputs, like=like, shape=shape, name=name, attrs=attributes)
+        empty = self.add("IsNaN", weights, dtype=np.bool_)
+        return self.add("Where", empty, self._number(0.0), weights, like=weights)
 
     def _number(self, value: float) -> gs.Constant:
         return self._constant(np.array(value))
@@ -168,6 +152,3 @@ class _Parts:
     def _constant(self, values: np.ndarray) -> gs.Constant:
         dtype = self.node.inputs[0].dtype
         return self.editor.constant(f"{self.node.name}_constant", values, dtype)
-
-    def _ints(self, values: list[object]) -> gs.Constant:
-        return self.editor.constant(f"{self.node.name}_shape", np.array(values, np.int64))

@@ -9,11 +9,9 @@ all are constants. Zeros that a convolution pads with stand for zero, which q st
 point has no zero points, and both factors are of one type.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
@@ -26,6 +24,7 @@ from wpk.graph_passes.core.byte_products import (
     holds_factor,
     uniform_origin,
 )
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import floats, given, made_by, pads, rank, uniform
 
 Vector = NDArray[np.float64]
@@ -143,12 +142,8 @@ def _why_not(node: gs.Node, x: _Bytes, other: _Bytes | _Weights) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Parts:
+class _Parts(NodeParts):
     """The nodes that one product becomes."""
-
-    editor: GraphEditor
-    node: gs.Node
 
     def write(self, x: _Bytes, other: _Bytes | _Weights) -> None:
         """The product, its scale, and its shifts."""
@@ -156,17 +151,18 @@ class _Parts:
         if isinstance(other, _Weights):
             factor: gs.Tensor = self.editor.constant(f"{other.name}_distances", other.distance)
         else:
-            factor = self._cast(other.q)
+            factor = self.cast(other.q, _FP32)
         attrs = {key: v for key, v in self.node.attrs.items() if key not in ("alpha", "beta")}
-        made = self._add(self.node.op, [self._cast(x.q), factor], attrs)
+        output = self.node.outputs[0]
+        made = self.add(self.node.op, self.cast(x.q, _FP32), factor, like=output, **attrs)
         scale = scale * float(self.node.attrs.get("alpha", 1.0))
-        made = self._add("Mul", [made, self.editor.constant(f"{name}_scale", scale, _FP32)])
+        made = self.add("Mul", made, self.editor.constant(f"{name}_scale", scale, _FP32))
         if x.zero and isinstance(other, _Weights):
             shift = self._per_channel(-x.zero * self._sums(other.distance)) * scale
-            made = self._add("Add", [made, self.editor.constant(f"{name}_shift", shift, _FP32)])
+            made = self.add("Add", made, self.editor.constant(f"{name}_shift", shift, _FP32))
         if (bias := given(self.node, 2)) is not None:
-            made = self._add("Add", [made, self._bias(bias)])
-        self.editor.replace(self.node.outputs[0], made)
+            made = self.add("Add", made, self._bias(bias))
+        self.editor.replace(output, made)
 
     def _sums(self, distance: NDArray[np.float32]) -> Vector:
         """Of the weights of each output channel."""
@@ -183,22 +179,5 @@ class _Parts:
     def _bias(self, bias: gs.Tensor) -> gs.Tensor:
         if self.node.op != "Conv":
             return bias
-        shape = [-1, *[1] * ((rank(self.node.outputs[0]) or 2) - 2)]
-        wanted = self.editor.constant(f"{bias.name}_shape", np.array(shape, np.int64))
-        known = [bias.shape[0], *shape[1:]] if bias.shape else None
-        return self.editor.add(
-            "Reshape", [bias, wanted], like=bias, shape=known, name=f"{self.node.name}_bias"
-        )
-
-    def _cast(self, q: gs.Tensor) -> gs.Tensor:
-        attrs = {"to": onnx.TensorProto.FLOAT}
-        made = self.editor.add("Cast", [q], like=q, name=f"{self.node.name}_{q.name}", attrs=attrs)
-        made.dtype = _FP32
-        return made
-
-    def _add(
-        self, op: str, inputs: Sequence[gs.Tensor], attrs: dict[str, object] | None = None
-    ) -> gs.Tensor:
-        return self.editor.add(
-            op, inputs, like=self.node.outputs[0], name=f"{self.node.name}_{op}", attrs=attrs
-        )
+        ones = [1] * ((rank(self.node.outputs[0]) or 2) - 2)
+        return self.reshaped(bias, [bias.shape[0] if bias.shape else None, *ones])

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from wpk.graph_passes.clean.window_pixels import window_pixels
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.query import Dims, dims, integers, is_float
+from wpk.graph_passes.core.node_parts import NodeParts
+from wpk.graph_passes.core.query import Dims, dims, integers, is_float, window_numbers
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ class ColumnParts(Rule[_Columns]):
             return Refusal(
                 node.name, f"'{x.name}' has shape {shape}: all but the batch must be known"
             )
-        pixels = window_pixels(image, block, **_lists(node, len(image)))
+        names = ("strides", "dilations", "pads")
+        numbers = {name: window_numbers(node, name, len(image)) for name in names}
+        pixels = window_pixels(image, block, **numbers)
         if rows % prod(block) or pixels.shape[1] != positions:
             return Refusal(
                 node.name, f"'{x.name}' has shape {shape}, which are no blocks of {block}"
@@ -60,46 +63,19 @@ class ColumnParts(Rule[_Columns]):
 
     def rewrite(self, editor: GraphEditor, match: _Columns) -> None:
         """Select by the table, and sum where it has several rows."""
-        to, elements = _Writer(editor, match.node, match.channels), match.elements
-        count, pixels = match.table.shape
-        y = to.seen(match.node.inputs[0], elements)
+        to, elements = NodeParts(editor, match.node), match.elements
+        x, (count, pixels) = match.node.inputs[0], match.table.shape
+        outer: Dims = [x.shape[0], match.channels]
+        y = to.reshaped(x, [*outer, elements])
         if bool((match.table == elements).any()):
-            y = to.add("Pad", y, to.ints(0, 0, 0, 0, 0, 1), sizes=[elements + 1])
-        places = editor.constant(f"{match.node.name}_places", match.table.reshape(-1))
-        y = to.add("Gather", y, places, sizes=[count * pixels], axis=2)
+            edges = to.ints([0, 0, 0, 0, 0, 1])
+            y = to.add("Pad", y, edges, shape=[*outer, elements + 1])
+        places = to.ints(match.table.reshape(-1))
+        y = to.add("Gather", y, places, shape=[*outer, count * pixels], axis=2)
         if count > 1:
-            parts = to.seen(y, count, pixels)
-            y = to.add("ReduceSum", parts, to.ints(2), sizes=[pixels], keepdims=0)
-        editor.replace(match.node.outputs[0], to.seen(y, *match.image))
-
-
-class _Writer:
-    """Adds the nodes that stand for one node: of its batch and channels, and further axes."""
-
-    def __init__(self, editor: GraphEditor, node: gs.Node, channels: int) -> None:
-        self.editor, self.node = editor, node
-        self.batch, self.channels = node.inputs[0].shape[0], channels
-
-    def add(
-        self, op: str, x: gs.Tensor, parameter: gs.Tensor, sizes: list[int], **attrs: object
-    ) -> gs.Tensor:
-        shape: Dims = [self.batch, self.channels, *sizes]
-        name = f"{self.node.name}_{op}"
-        return self.editor.add(op, [x, parameter], like=x, shape=shape, name=name, attrs=attrs)
-
-    def seen(self, x: gs.Tensor, *sizes: int) -> gs.Tensor:
-        return self.add("Reshape", x, self.ints(0, self.channels, *sizes), sizes=[*sizes])
-
-    def ints(self, *values: int) -> gs.Constant:
-        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))
-
-
-def _lists(node: gs.Node, axes: int) -> dict[str, list[int]]:
-    counts = {"strides": (1, axes), "dilations": (1, axes), "pads": (0, 2 * axes)}
-    return {
-        name: [int(each) for each in node.attrs.get(name, [missing] * count)]
-        for name, (missing, count) in counts.items()
-    }
+            parts = to.reshaped(y, [*outer, count, pixels])
+            y = to.add("ReduceSum", parts, to.ints([2]), shape=[*outer, pixels], keepdims=0)
+        editor.replace(match.node.outputs[0], to.reshaped(y, [*outer, *match.image]))
 
 
 def _table(pixels: NDArray[np.int64], size: int) -> NDArray[np.int64]:

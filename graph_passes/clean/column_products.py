@@ -9,7 +9,6 @@ another), and those in fp64. Exact: every element is the same sum. What it costs
 memory as often as the window has taps.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
@@ -20,8 +19,16 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.clean.window_pixels import window_pixels
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.kinds import Numbers, numbers_of
+from wpk.graph_passes.core.known import follows_from_constants
 from wpk.graph_passes.core.node_parts import NodeParts
-from wpk.graph_passes.core.query import Dims, dims, given, is_float, is_op, static_shape
+from wpk.graph_passes.core.query import (
+    Dims,
+    dims,
+    given,
+    is_float,
+    static_shape,
+    window_numbers,
+)
 
 _COL2IM_SINCE = 18
 """The opset that brought Col2Im."""
@@ -63,7 +70,7 @@ class ColumnProducts(Rule[_Convolution]):
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Convolution | Refusal | None:
         """Match where all sizes but the batch are known."""
-        if numbers_of(node) is not Numbers.FP64 and not _is_computed(node.inputs[1]):
+        if numbers_of(node) is not Numbers.FP64 and follows_from_constants(node.inputs[1]):
             return None
         reason = _why_not(node)
         if reason is None and node.op == "ConvTranspose" and graph.opset < _COL2IM_SINCE:
@@ -76,24 +83,8 @@ class ColumnProducts(Rule[_Convolution]):
     def rewrite(self, editor: GraphEditor, match: _Convolution) -> None:
         """Write the product."""
         to = _Writer(editor, match)
-        made = to.transposed() if match.node.op == "ConvTranspose" else to.convolved()
+        made = to.spread() if match.node.op == "ConvTranspose" else to.convolved()
         editor.replace(match.node.outputs[0], made)
-
-
-def _is_computed(tensor: gs.Tensor) -> bool:
-    """Whether what a run is given decides it."""
-    seen, waiting = set(), [tensor]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, gs.Constant) or each.is_empty() or id(each) in seen:
-            continue
-        if not each.inputs:
-            return True
-        seen.add(id(each))
-        (maker,) = each.inputs
-        if not (is_op(maker, "Shape", "Size") and static_shape(maker.inputs[0]) is not None):
-            waiting += maker.inputs
-    return False
 
 
 def _why_not(node: gs.Node) -> str | None:
@@ -123,11 +114,8 @@ def _read(node: gs.Node) -> _Convolution:
     image, out = ([int(n) for n in list(t.shape)[2:]] for t in (node.inputs[0], node.outputs[0]))
     window = (static_shape(node.inputs[1]) or [])[2:]
     axes = len(window)
-    lists = (("strides", 1, axes), ("dilations", 1, axes), ("pads", 0, 2 * axes))
-    given_lists = (
-        [int(n) for n in node.attrs.get(name, [missing] * count)] for name, missing, count in lists
-    )
-    of = _Convolution(node, image, out, window, *given_lists)
+    numbers = (window_numbers(node, name, axes) for name in ("strides", "dilations", "pads"))
+    of = _Convolution(node, image, out, window, *numbers)
     if _auto(node).startswith("SAME") or node.attrs.get("output_shape"):
         return replace(of, pads=_pads_by_itself(of))
     return of
@@ -145,9 +133,9 @@ def _missing(of: _Convolution) -> list[int]:
     """Pixels along each axis by which the smaller of the images is short of the windows of the larger."""
     transposed = of.node.op == "ConvTranspose"
     few, many = (of.image, of.out) if transposed else (of.out, of.image)
-    extra = of.node.attrs.get("output_padding") if transposed else None
-    sizes = zip(few, of.window, of.strides, of.dilations, extra or [0] * len(few), strict=True)
-    reach = [(n - 1) * s + (w - 1) * d + 1 + int(e) for n, w, s, d, e in sizes]
+    extra = window_numbers(of.node, "output_padding", len(few))  # a Conv has none
+    sizes = zip(few, of.window, of.strides, of.dilations, extra, strict=True)
+    reach = [(n - 1) * s + (w - 1) * d + 1 + e for n, w, s, d, e in sizes]
     return [each - size for each, size in zip(reach, many, strict=True)]
 
 
@@ -168,19 +156,17 @@ class _Writer(NodeParts):
         matrix = [self.filters // self.groups, rows]
         pixels = self._times(self._grouped(matrix), self._columns(rows))
         pixels = self._biased(pixels, [*self._group(), matrix[0], 1])
-        return self.seen(pixels, [self.batch, self.filters, *self.of.out])
+        return self.reshaped(pixels, [self.batch, self.filters, *self.of.out])
 
-    def transposed(self) -> gs.Tensor:
+    def spread(self) -> gs.Tensor:
         """Weights times pixels: of each, a block of the output for every filter."""
         of, inside = self.of, self.channels // self.groups
         block = self.filters // self.groups * self.taps
         matrix = self._grouped([inside, block])
-        turned = [*range(len(matrix.shape) - 2), len(matrix.shape) - 1, len(matrix.shape) - 2]
-        matrix = self.add(
-            "Transpose", matrix, shape=[matrix.shape[axis] for axis in turned], perm=turned
-        )
-        pixels = self.seen(self.x, [self.batch, *self._group(), inside, prod(of.image)])
-        blocks = self.seen(
+        *groups, rows, columns = range(len(matrix.shape))
+        matrix = self.transposed(matrix, [*groups, columns, rows])
+        pixels = self.reshaped(self.x, [self.batch, *self._group(), inside, prod(of.image)])
+        blocks = self.reshaped(
             self._times(matrix, pixels), [self.batch, self.filters * self.taps, prod(of.image)]
         )
         image = self.add(
@@ -211,7 +197,7 @@ class _Writer(NodeParts):
     def _columns(self, rows: int) -> gs.Tensor:
         """(batch, group, channels of the group and taps, pixels of the output)."""
         of, size = self.of, prod(self.of.image)
-        image = self.seen(self.x, [self.batch, self.channels, size])
+        image = self.reshaped(self.x, [self.batch, self.channels, size])
         places = window_pixels(
             of.image, of.window, strides=of.strides, dilations=of.dilations, pads=of.pads
         )
@@ -224,29 +210,20 @@ class _Writer(NodeParts):
             index = self.editor.constant(f"{self.node.name}_places", table)
             shape: Dims = [self.batch, self.channels, table.size]
             image = self.add("Gather", image, index, shape=shape, axis=2)
-        return self.seen(image, [self.batch, *self._group(), rows, prod(of.out)])
+        return self.reshaped(image, [self.batch, *self._group(), rows, prod(of.out)])
 
     def _biased(self, x: gs.Tensor, column: list[int]) -> gs.Tensor:
         bias = given(self.node, 2)
         if bias is None:
             return x
-        return self.add("Add", x, self.seen(bias, column), shape=list(x.shape))
+        return self.add("Add", x, self.reshaped(bias, column), shape=list(x.shape))
 
     def _group(self) -> list[int]:
         return [self.groups] if self.groups > 1 else []
 
     def _grouped(self, matrix: list[int]) -> gs.Tensor:
-        return self.seen(self.weights, [*self._group(), *matrix])
+        return self.reshaped(self.weights, [*self._group(), *matrix])
 
     def _times(self, matrix: gs.Tensor, columns: gs.Tensor) -> gs.Tensor:
         shape: Dims = [*columns.shape[:-2], matrix.shape[-2], columns.shape[-1]]
         return self.add("MatMul", matrix, columns, shape=shape, like=self.x)
-
-    def seen(self, x: gs.Tensor, shape: Sequence[int | str | None]) -> gs.Tensor:
-        """``x`` with other axes, the first of which may be free."""
-        sizes = [each if isinstance(each, int) else 0 for each in shape]
-        return self.add("Reshape", x, self.ints(sizes), shape=list(shape))
-
-    def ints(self, values: list[int]) -> gs.Constant:
-        """A constant of sizes."""
-        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))

@@ -17,6 +17,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import Dims, is_float, rank
 from wpk.graph_passes.core.reductions import reduced_axes
 
@@ -66,30 +67,18 @@ def _why_not(node: gs.Node) -> str | None:
     return None
 
 
-class _Writer:
+class _Writer(NodeParts):
     """Adds the nodes that stand for one node."""
 
     def __init__(self, editor: GraphEditor, node: gs.Node) -> None:
-        self.editor, self.node, self.x = editor, node, node.inputs[0]
-        self.shape: Dims = list(self.x.shape)
-
-    def add(
-        self, op: str, *inputs: gs.Tensor, shape: Dims | None = None, **attributes: object
-    ) -> gs.Tensor:
-        known = self.shape if shape is None else shape
-        name = f"{self.node.name}_{op}"
-        return self.editor.add(
-            op, list(inputs), like=self.x, shape=known, name=name, attrs=attributes
-        )
+        super().__init__(editor, node)
+        self.x, self.shape = node.inputs[0], list(node.inputs[0].shape)
 
     def number(self, value: float) -> gs.Constant:
         return self.numbers(np.array(value))
 
     def numbers(self, values: np.ndarray) -> gs.Constant:
         return self.editor.constant(f"{self.node.name}_constant", values, self.x.dtype)
-
-    def ints(self, values: list[int]) -> gs.Constant:
-        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))
 
     def reduced(self, op: str, x: gs.Tensor, axes: list[int]) -> gs.Tensor:
         """Reduce axes, which stay with size 1."""
@@ -102,11 +91,6 @@ class _Writer:
         if self.editor.graph.opset < since:
             return self.add(op, x, shape=shape, axes=axes)
         return self.add(op, x, self.ints(axes), shape=shape)
-
-    def compared(self, op: str, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
-        result = self.add(op, a, b)
-        result.dtype = np.dtype(np.bool_)
-        return result
 
     def power(self, x: gs.Tensor, exponent: float, shape: Dims | None = None) -> gs.Tensor:
         """A power of numbers that are not negative."""
@@ -123,18 +107,18 @@ def _hardmax(to: _Writer) -> gs.Tensor:
     assert isinstance(size, int)
     behind = (1,) * (len(to.shape) - axis - 1)
     places = to.numbers(np.arange(size).reshape(size, *behind))
-    largest = to.compared("Equal", to.x, to.reduced("ReduceMax", to.x, [axis]))
-    candidates = to.add("Where", largest, places, to.number(size))
-    first = to.compared("Equal", places, to.reduced("ReduceMin", candidates, [axis]))
-    return to.add("Where", first, to.number(1.0), to.number(0.0))
+    largest = to.add("Equal", to.x, to.reduced("ReduceMax", to.x, [axis]), dtype=np.bool_)
+    candidates = to.add("Where", largest, places, to.number(size), like=to.x)
+    least = to.reduced("ReduceMin", candidates, [axis])
+    first = to.add("Equal", places, least, shape=to.shape, dtype=np.bool_)
+    return to.add("Where", first, to.number(1.0), to.number(0.0), like=to.x)
 
 
 def _lp_normalization(to: _Writer) -> gs.Tensor:
     op = {1: "ReduceL1", 2: "ReduceL2"}[int(to.node.attrs.get("p", 2))]
     norm = to.reduced(op, to.x, [int(to.node.attrs.get("axis", -1))])
-    is_zero = to.editor.add("Equal", [norm, to.number(0.0)], like=norm)
-    is_zero.dtype = np.dtype(np.bool_)
-    return to.add("Where", is_zero, to.number(0.0), to.add("Div", to.x, norm))
+    is_zero = to.add("Equal", norm, to.number(0.0), dtype=np.bool_)
+    return to.add("Where", is_zero, to.number(0.0), to.add("Div", to.x, norm), like=to.x)
 
 
 def _lrn(to: _Writer) -> gs.Tensor:
@@ -143,14 +127,13 @@ def _lrn(to: _Writer) -> gs.Tensor:
     size = int(attrs["size"])
     area = int(np.prod([n for n in rest if isinstance(n, int)], dtype=np.int64))
     image: Dims = [batch, 1, channels, area]
-    assert isinstance(channels, int)
     squares = to.add("Mul", to.x, to.x)
-    seen = to.add("Reshape", squares, to.ints([0, 1, channels, area]), shape=image)
+    seen = to.reshaped(squares, image)
     pads = [(size - 1) // 2, 0, size // 2, 0]
     means = to.add(
         "AveragePool", seen, shape=image, kernel_shape=[size, 1], pads=pads, count_include_pad=1
     )
-    back = to.add("Reshape", means, to.ints([0, *(int(n or 1) for n in to.shape[1:])]))
+    back = to.reshaped(means, to.shape)
     scaled = to.add("Mul", back, to.number(float(attrs.get("alpha", _LRN_ALPHA))))
     base = to.add("Add", scaled, to.number(float(attrs.get("bias", 1.0))))
     return to.add("Div", to.x, to.power(base, float(attrs.get("beta", 0.75))))
@@ -177,12 +160,10 @@ def _global_lp_pool(to: _Writer) -> gs.Tensor:
 def _log_sum_exp(to: _Writer) -> gs.Tensor:
     axes = reduced_axes(to.node) or []
     largest = to.reduced("ReduceMax", to.x, axes)
-    kept = list(largest.shape)
-    infinite = to.editor.add("IsInf", [largest], like=largest)
-    infinite.dtype = np.dtype(np.bool_)
-    finite = to.add("Where", infinite, to.number(0.0), largest, shape=kept)
+    infinite = to.add("IsInf", largest, dtype=np.bool_)
+    finite = to.add("Where", infinite, to.number(0.0), largest, like=largest)
     total = to.reduced("ReduceSum", to.add("Exp", to.add("Sub", to.x, finite)), axes)
-    result = to.add("Add", to.add("Log", total, shape=kept), finite, shape=kept)
+    result = to.add("Add", to.add("Log", total), finite)
     if to.node.attrs.get("keepdims", 1):
         return result
     return to.along("Squeeze", result, axes, list(to.node.outputs[0].shape), 13)

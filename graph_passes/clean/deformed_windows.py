@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from wpk.graph_passes.clean.placed_reading import PlacedReading
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.query import Dims, dims, given, is_float, rank, static_shape
+from wpk.graph_passes.core.node_parts import NodeParts
+from wpk.graph_passes.core.query import dims, given, is_float, rank, static_shape, window_numbers
 
 
 class DeformedWindows(Rule[gs.Node]):
@@ -41,16 +42,16 @@ class DeformedWindows(Rule[gs.Node]):
         parts = batch * groups if isinstance(batch, int) else batch
         images = x
         if groups > 1:
-            images = _seen(editor, match, x, [parts, channels // groups, *image])
+            images = NodeParts(editor, match).reshaped(x, [parts, channels // groups, *image])
         to = PlacedReading(editor, match, images, taps * pixels, offset.dtype)
-        pairs = _seen(editor, match, offset, [parts, taps, 2, pixels])
+        pairs = to.reshaped(offset, [parts, taps, 2, pixels])
         columns = to.read([_place(to, pairs, axis, _base(match, axis)) for axis in range(2)])
         mask = given(match, 4)
         if mask is not None:
-            seen = _seen(editor, match, mask, [parts, 1, taps * pixels])
+            seen = to.reshaped(mask, [parts, 1, taps * pixels])
             columns = to.add("Mul", columns, seen, shape=list(columns.shape))
-        columns = _seen(editor, match, columns, [batch, channels, taps, pixels])
-        inputs = [columns, _seen(editor, match, weights, [filters, part, taps, 1])]
+        columns = to.reshaped(columns, [batch, channels, taps, pixels])
+        inputs = [columns, to.reshaped(weights, [filters, part, taps, 1])]
         bias = given(match, 3)
         made = to.add(
             "Conv",
@@ -60,7 +61,7 @@ class DeformedWindows(Rule[gs.Node]):
             group=int(match.attrs.get("group", 1)),
             kernel_shape=[taps, 1],
         )
-        editor.replace(match.outputs[0], _seen(editor, match, made, [batch, filters, *out]))
+        editor.replace(match.outputs[0], to.reshaped(made, [batch, filters, *out]))
 
 
 def _why_not(node: gs.Node) -> str | None:
@@ -88,8 +89,7 @@ def _base(node: gs.Node, axis: int) -> NDArray[np.int64]:
     window = (static_shape(node.inputs[1]) or [])[2:]
     out = [int(size) for size in list(node.inputs[2].shape)[2:]]
     stride, step, pad = (
-        int(node.attrs.get(name, [missing] * 4)[axis])
-        for name, missing in (("strides", 1), ("dilations", 1), ("pads", 0))
+        window_numbers(node, name, 2)[axis] for name in ("strides", "dilations", "pads")
     )
     element = np.indices(window)[axis].reshape(-1, 1) * step
     places: NDArray[np.int64] = element + np.indices(out)[axis].reshape(1, -1) * stride - pad
@@ -99,15 +99,7 @@ def _base(node: gs.Node, axis: int) -> NDArray[np.int64]:
 def _place(to: PlacedReading, pairs: gs.Tensor, axis: int, base: NDArray[np.int64]) -> gs.Tensor:
     """Where along an axis every element is wanted; offsets name the first axis first."""
     _, taps, pixels = base.shape
-    bounds = (to.ints(axis), to.ints(axis + 1), to.ints(2))
+    bounds = (to.ints([axis]), to.ints([axis + 1]), to.ints([2]))
     one = to.add("Slice", pairs, *bounds, shape=[to.batch, taps, 1, pixels])
-    offset = to.cast(to.seen(one, 1, taps * pixels), to.type)
+    offset = to.cast(to.reshaped(one, [to.batch, 1, taps * pixels]), to.type)
     return to.add("Add", offset, to.numbers(base.reshape(1, 1, -1)), shape=list(offset.shape))
-
-
-def _seen(editor: GraphEditor, node: gs.Node, x: gs.Tensor, shape: Dims) -> gs.Tensor:
-    """``x`` with other axes; a batch that is free stays in front."""
-    sizes = np.array([each if isinstance(each, int) else 0 for each in shape], np.int64)
-    constant = editor.constant(f"{node.name}_sizes", sizes)
-    name = f"{node.name}_Reshape"
-    return editor.add("Reshape", [x, constant], like=x, shape=shape, name=name)

@@ -7,17 +7,14 @@
 in fp32, as ONNX Runtime computes; ONNX's own function divides by 0 where x is zero everywhere.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.editor import Attributes
-from wpk.graph_passes.core.query import rank, static_shape
+from wpk.graph_passes.core.node_parts import NodeParts
+from wpk.graph_passes.core.query import Dims, rank, static_shape
 
 _FP32, _BYTE = np.dtype(np.float32), np.dtype(np.uint8)
 _LARGEST = float(np.iinfo(_BYTE).max)
@@ -59,68 +56,45 @@ def _make_instead(made: gs.Variable, output: gs.Tensor) -> None:
     maker.outputs = [output]
 
 
-@dataclass(frozen=True)
-class _Parts:
+class _Parts(NodeParts):
     """The nodes that one quantisation becomes."""
-
-    editor: GraphEditor
-    node: gs.Node
 
     def results(self) -> tuple[gs.Variable, gs.Variable, gs.Variable]:
         """Make the bytes, the scale and the zero point."""
         nothing, most = self._number("nothing", 0.0), self._number("most", _LARGEST)
-        high = self._add("Max", self._extreme("ReduceMax"), nothing)
-        low = self._add("Min", self._extreme("ReduceMin"), nothing)
-        reach = self._add("Sub", high, low)
-        is_zero = self._add("Equal", reach, nothing, dtype=np.dtype(np.bool_))
-        step = self._add("Div", reach, most)
-        scale = self._add("Where", is_zero, self._number("one", 1.0), step)
-        place = self._add("Sub", nothing, self._add("Div", low, scale))
-        zero = self._add("Clip", self._add("Round", place), nothing, most)
-        x = self.node.inputs[0]
-        shape = list(x.shape)
-        steps = self._add("Round", self._add("Div", x, scale, shape=shape), shape=shape)
-        moved = self._add("Add", steps, zero, shape=shape)
-        limited = self._add("Clip", moved, nothing, most, shape=shape)
-        return self._byte(limited, shape), scale, self._byte(zero, [])
+        high = self._one("Max", self._extreme("ReduceMax"), nothing)
+        low = self._one("Min", self._extreme("ReduceMin"), nothing)
+        reach = self._one("Sub", high, low)
+        is_zero = self.add("Equal", reach, nothing, dtype=np.bool_)
+        step = self._one("Div", reach, most)
+        scale = self._one("Where", is_zero, self._number("one", 1.0), step)
+        place = self._one("Sub", nothing, self._one("Div", low, scale))
+        zero = self._one("Clip", self._one("Round", place), nothing, most)
+        steps = self.add("Round", self.add("Div", self.node.inputs[0], scale, dtype=_FP32))
+        limited = self.add("Clip", self.add("Add", steps, zero), nothing, most)
+        return self._byte(limited), scale, self._byte(zero)
 
-    def _byte(self, number: gs.Tensor, shape: Sequence[int | str]) -> gs.Variable:
-        attrs = {"to": onnx.helper.np_dtype_to_tensor_dtype(_BYTE)}
-        return self._add("Cast", number, dtype=_BYTE, shape=shape, attrs=attrs)
+    def _byte(self, number: gs.Variable) -> gs.Variable:
+        made = self.cast(number, _BYTE)
+        assert isinstance(made, gs.Variable)  # of what is no byte
+        return made
 
     def _extreme(self, op: str) -> gs.Variable:
         """Reduce the whole tensor."""
-        x, keep = self.node.inputs[0], {"keepdims": 0}
+        x = self.node.inputs[0]
         shape = static_shape(x)
         if shape is None or len(shape) < _FEWEST_AXES or np.prod(shape) < _MANY:
-            return self._add(op, x, attrs=keep)
-        rows = shape[:-1]
+            return self._one(op, x, keepdims=0)
+        rows: Dims = list(shape[:-1])
         if self.editor.graph.opset < _AXES_ARE_INPUTS:
-            largest = self._add(op, x, shape=rows, attrs=keep | {"axes": [-1]})
+            largest = self.add(op, x, shape=rows, axes=[-1], keepdims=0)
         else:
-            last = self.editor.constant(f"{self.node.name}_last", np.array([-1], np.int64))
-            largest = self._add(op, x, last, shape=rows, attrs=keep)
-        return self._add(op, largest, attrs=keep)
+            largest = self.add(op, x, self.ints([-1]), shape=rows, keepdims=0)
+        return self._one(op, largest, keepdims=0)
 
     def _number(self, name: str, value: float) -> gs.Constant:
         return self.editor.constant(f"{self.node.name}_{name}", np.array(value, np.float32))
 
-    def _add(
-        self,
-        op: str,
-        *inputs: gs.Tensor,
-        dtype: "np.dtype[Any]" = _FP32,
-        shape: Sequence[int | str] = (),
-        attrs: Attributes | None = None,
-    ) -> gs.Variable:
-        """Append a node, by default of one number in fp32."""
-        made = self.editor.add(
-            op,
-            inputs,
-            like=self.node.inputs[0],
-            shape=list(shape),
-            name=f"{self.node.name}_{op}",
-            attrs=attrs,
-        )
-        made.dtype = dtype
-        return made
+    def _one(self, op: str, *inputs: gs.Tensor, **attributes: Any) -> gs.Variable:
+        """Append a node of one number in fp32."""
+        return self.add(op, *inputs, shape=[], dtype=_FP32, **attributes)

@@ -13,6 +13,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import Dims, dims, given, integers, is_float
 
 LONGEST = 2048
@@ -42,23 +43,24 @@ class FourierProducts(Rule[_Transform]):
 
     def rewrite(self, editor: GraphEditor, match: _Transform) -> None:
         """Bring the axis beside the parts, multiply, and bring it back."""
-        node, x, output = match.node, match.node.inputs[0], match.node.outputs[0]
+        node, to = match.node, NodeParts(editor, match.node)
+        x, output = node.inputs[0], node.outputs[0]
         shape = list(dims(x) or [])
         last, parts = len(shape) - 1, int(shape[-1] or 1)
         order = [*(axis for axis in range(last) if axis != match.axis), match.axis, last]
         if order != sorted(order):
             shape = [shape[axis] for axis in order]
-            x = editor.add("Transpose", [x], like=output, shape=shape, attrs={"perm": order})
+            x = to.transposed(x, order)
         outer: Dims = shape[:-2]
-        x = _reshaped(editor, x, output, [*outer, match.length * parts])
+        x = to.reshaped(x, [*outer, match.length * parts])
         matrix = _matrix(match, parts, inverse=bool(node.attrs.get("inverse", 0)))
         weights = editor.constant(f"{node.name}_matrix", matrix, output.dtype)
         rows: Dims = [*outer, 2 * match.kept]
-        x = editor.add("MatMul", [x, weights], like=output, shape=rows, name=f"{node.name}_product")
-        x = _reshaped(editor, x, output, [*outer, match.kept, 2])
+        x = to.add("MatMul", x, weights, shape=rows, like=output)
+        x = to.reshaped(x, [*outer, match.kept, 2])
         if order != sorted(order):
             back = [order.index(axis) for axis in range(len(order))]
-            x = editor.add("Transpose", [x], like=output, attrs={"perm": back})
+            x = to.transposed(x, back)
         editor.replace(output, x)
 
 
@@ -105,10 +107,3 @@ def _matrix(match: _Transform, parts: int, *, inverse: bool) -> NDArray[np.float
     of_imaginary = np.stack([-imaginary, real], -1)
     whole = np.stack([of_real, of_imaginary][:parts], 1)
     return whole.reshape(match.length * parts, 2 * match.kept)
-
-
-def _reshaped(editor: GraphEditor, x: gs.Tensor, like: gs.Tensor, shape: Dims) -> gs.Tensor:
-    """A free batch in front stays what it is."""
-    target = np.array([size if isinstance(size, int) else 0 for size in shape], np.int64)
-    sizes = editor.constant(f"{like.name}_sizes", target)
-    return editor.add("Reshape", [x, sizes], like=like, shape=shape)

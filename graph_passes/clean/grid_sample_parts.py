@@ -44,7 +44,7 @@ class GridSampleParts(Rule[gs.Node]):
             aligned=bool(match.attrs.get("align_corners", 0)),
         )
         read = to.read([_place(to, grid, axis) for axis in range(len(to.lengths))])
-        editor.replace(match.outputs[0], to.seen(read, to.channels, *outputs))
+        editor.replace(match.outputs[0], to.reshaped(read, [to.batch, to.channels, *outputs]))
 
 
 def _text(node: gs.Node, name: str, default: str) -> str:
@@ -82,10 +82,10 @@ def _place(to: PlacedReading, grid: gs.Tensor, axis: int) -> gs.Tensor:
     """Where along an axis elements are wanted; the grid names the last axis first."""
     count, length = len(to.lengths), to.lengths[axis]
     number = count - 1 - axis
-    rows = to.seen(grid, to.positions, count)
-    bounds = (to.ints(number), to.ints(number + 1), to.ints(2))
+    rows = to.reshaped(grid, [to.batch, to.positions, count])
+    bounds = (to.ints([number]), to.ints([number + 1]), to.ints([2]))
     one = to.add("Slice", rows, *bounds, shape=[to.batch, to.positions, 1])
-    ahead = to.computed("Add", to.cast(to.seen(one, 1, to.positions), to.type), 1)
+    ahead = to.computed("Add", to.cast(to.reshaped(one, [to.batch, 1, to.positions]), to.type), 1)
     if to.aligned:
         return to.computed("Mul", to.computed("Div", ahead, 2), length - 1)
     return to.computed("Div", to.computed("Sub", to.computed("Mul", ahead, length), 1), 2)

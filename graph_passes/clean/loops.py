@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes.core.known import stored
 from wpk.graph_passes.core.query import made_by, values
 
 
@@ -25,9 +26,9 @@ def along_of(node: gs.Node, role: str, count: int) -> list[Along]:
 def holds(condition: gs.Tensor, before: gs.Tensor) -> bool:
     """Whether a body's condition is true, if the one before was: that very one, or a constant."""
     while condition is not before:
-        maker = made_by(condition, "Identity", "Cast", "Constant")
-        if maker is None or maker.op == "Constant":
-            known = values(condition if maker is None else maker.attrs.get("value"))
+        maker = made_by(condition, "Identity", "Cast")
+        if maker is None:
+            known = values(stored(condition))
             return known is not None and bool(known.all())
         condition = maker.inputs[0]
     return True

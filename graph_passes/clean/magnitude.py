@@ -13,7 +13,16 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
-from wpk.graph_passes.core.query import ONNX_DOMAINS, dims, floats, given, rank, uniform
+from wpk.graph_passes.core.exact import exact_values
+from wpk.graph_passes.core.query import (
+    ONNX_DOMAINS,
+    dims,
+    floats,
+    given,
+    holds_floats,
+    rank,
+    uniform,
+)
 from wpk.graph_passes.core.reductions import reduced_axes
 from wpk.operators import OPERATORS, Magnitude, Row
 
@@ -54,8 +63,16 @@ def magnitude_bounds(graph: gs.Graph, storage: DType = DType.FP32) -> Bounds:
 
 
 def _overflows(tensor: gs.Tensor, limit: float) -> bool:
-    array = floats(tensor)
-    return array is not None and not float(np.abs(array).max(initial=0.0)) <= limit
+    largest = _largest_held(tensor)
+    return largest is not None and not largest <= limit
+
+
+def _largest_held(tensor: gs.Tensor) -> float | None:
+    """Return the largest magnitude that a constant holds, NaN where it holds one; None for others."""
+    if not holds_floats(tensor):
+        return None
+    array = exact_values(tensor)
+    return max(abs(float(array.max())), abs(float(array.min()))) if array.size else 0.0
 
 
 def _is_float32(tensor: gs.Tensor) -> bool:
@@ -65,10 +82,9 @@ def _is_float32(tensor: gs.Tensor) -> bool:
 def _bound(tensor: gs.Tensor | None, bounds: Bounds) -> float | None:
     if tensor is None:
         return 0.0
-    array = floats(tensor)
-    if array is None:
+    largest = _largest_held(tensor)
+    if largest is None:
         return bounds.get(tensor.name)
-    largest = float(np.abs(array).max(initial=0.0))
     return largest if np.isfinite(largest) else None
 
 
@@ -133,15 +149,14 @@ def _mean(node: gs.Node, bounds: Bounds) -> float | None:
 
 def _matmul(node: gs.Node, bounds: Bounds) -> float | None:
     """Rows of |W| summed where the weights are known, else K times both bounds."""
-    a, weight = _first(node, bounds), floats(node.inputs[1])
-    dimensions = rank(node.inputs[1]) or 0
+    a, dimensions = _first(node, bounds), rank(node.inputs[1]) or 0
     if a is None or dimensions < 2 or node.attrs.get("transA", 0):
         return None
     axis = dimensions - (1 if node.attrs.get("transB", 0) else 2)
     terms, b = _count(node.inputs[1], [axis]), _bound(node.inputs[1], bounds)
     if terms is None or b is None:
         return None
-    total = terms * b
+    total, weight = terms * b, floats(node.inputs[1])
     if weight is not None:
         total = float(np.abs(weight).sum(axis=axis).max(initial=0.0))
     added = _bound(given(node, 2), bounds)

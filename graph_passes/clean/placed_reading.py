@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import DTypeLike
 
 from wpk.graph_passes.core import GraphEditor
-from wpk.graph_passes.core.query import Dims, dims
+from wpk.graph_passes.core.node_parts import NodeParts
+from wpk.graph_passes.core.query import Dims
 
 _KEYS = -0.75
 _FIRST_TAP = {"nearest": 0, "linear": 0, "cubic": -1}
@@ -51,7 +51,7 @@ class _Taps:
     count: int
 
 
-class PlacedReading:
+class PlacedReading(NodeParts):
     """Adds the nodes that stand for one node, which reads at computed places.
 
     Args:
@@ -78,7 +78,8 @@ class PlacedReading:
         aligned: bool = False,
     ) -> None:
         """Note what is read, and how."""
-        self.editor, self.node, self.x = editor, node, x
+        super().__init__(editor, node)
+        self.x = x
         self.batch, self.channels, *self.lengths = list(x.shape)
         self.positions, self.mode, self.padding = positions, mode, padding
         self.aligned = aligned
@@ -95,30 +96,6 @@ class PlacedReading:
             taps = _joined(self, taps, _axis_taps(self, place, length), length)
         return _sampled(self, taps)
 
-    def add(
-        self,
-        op: str,
-        *inputs: gs.Tensor,
-        shape: Dims,
-        dtype: DTypeLike | None = None,
-        **attrs: object,
-    ) -> gs.Tensor:
-        """Add a node whose result has its first input's type unless one is given."""
-        name = f"{self.node.name}_{op}"
-        result = self.editor.add(
-            op, list(inputs), like=inputs[0], shape=shape, name=name, attrs=attrs
-        )
-        if dtype is not None:
-            result.dtype = np.dtype(dtype)
-        return result
-
-    def cast(self, x: gs.Tensor, dtype: DTypeLike) -> gs.Tensor:
-        """``x`` in another type."""
-        if x.dtype == dtype:
-            return x
-        to = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        return self.add("Cast", x, shape=list(x.shape), dtype=dtype, to=to)
-
     def computed(self, op: str, x: gs.Tensor, *numbers: float) -> gs.Tensor:
         """An element-wise operator of ``x`` and numbers."""
         constants = [self.numbers(np.array(each)) for each in numbers]
@@ -127,15 +104,6 @@ class PlacedReading:
     def numbers(self, values: np.ndarray) -> gs.Constant:
         """A constant of the places' type."""
         return self.editor.constant(f"{self.node.name}_numbers", values, self.type)
-
-    def ints(self, *values: int) -> gs.Constant:
-        """A constant of sizes."""
-        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))
-
-    def seen(self, x: gs.Tensor, *sizes: int) -> gs.Tensor:
-        """``x`` with other axes behind the batch."""
-        shape: Dims = [self.batch, *sizes]
-        return x if dims(x) == shape else self.add("Reshape", x, self.ints(0, *sizes), shape=shape)
 
 
 def _axis_taps(to: PlacedReading, place: gs.Tensor, length: int) -> _Taps:
@@ -185,12 +153,12 @@ def _joined(to: PlacedReading, outer: _Taps, inner: _Taps, length: int) -> _Taps
     count = outer.count * inner.count
 
     def pairs(op: str, a: gs.Tensor, b: gs.Tensor) -> gs.Tensor:
-        first = to.seen(a, outer.count, 1, to.positions)
-        second = to.seen(b, 1, inner.count, to.positions)
+        first = to.reshaped(a, [to.batch, outer.count, 1, to.positions])
+        second = to.reshaped(b, [to.batch, 1, inner.count, to.positions])
         shape: Dims = [to.batch, outer.count, inner.count, to.positions]
-        return to.seen(to.add(op, first, second, shape=shape), count, to.positions)
+        return to.reshaped(to.add(op, first, second, shape=shape), [to.batch, count, to.positions])
 
-    row = to.add("Mul", outer.index, to.ints(length), shape=list(outer.index.shape))
+    row = to.add("Mul", outer.index, to.ints([length]), shape=list(outer.index.shape))
     inside, weights = None, None
     if outer.inside is not None and inner.inside is not None:
         inside = pairs("And", outer.inside, inner.inside)
@@ -203,18 +171,25 @@ def _sampled(to: PlacedReading, taps: _Taps) -> gs.Tensor:
     """Read all channels at the taps, and sum."""
     reads, channels = taps.count * to.positions, to.channels
     read: Dims = [to.batch, channels, reads]
-    index = to.add("Expand", to.seen(taps.index, 1, reads), to.ints(1, channels, 1), shape=read)
-    image = to.seen(to.x, channels, prod(to.lengths))
+    index = to.add(
+        "Expand",
+        to.reshaped(taps.index, [to.batch, 1, reads]),
+        to.ints([1, channels, 1]),
+        shape=read,
+    )
+    image = to.reshaped(to.x, [to.batch, channels, prod(to.lengths)])
     elements = to.add("GatherElements", image, index, shape=read, axis=2)
     if taps.inside is not None:
         zero = to.editor.constant(f"{to.node.name}_outside", np.array(0.0), to.x.dtype)
-        inside = to.seen(taps.inside, 1, reads)
+        inside = to.reshaped(taps.inside, [to.batch, 1, reads])
         elements = to.add("Where", inside, elements, zero, shape=read, dtype=to.x.dtype)
     if taps.weights is not None:
-        weights = to.cast(to.seen(taps.weights, 1, taps.count, to.positions), to.x.dtype)
+        weights = to.cast(
+            to.reshaped(taps.weights, [to.batch, 1, taps.count, to.positions]), to.x.dtype
+        )
         shape: Dims = [to.batch, channels, taps.count, to.positions]
-        parts = to.seen(elements, channels, taps.count, to.positions)
+        parts = to.reshaped(elements, [to.batch, channels, taps.count, to.positions])
         parts = to.add("Mul", parts, weights, shape=shape)
         summed: Dims = [to.batch, channels, to.positions]
-        elements = to.add("ReduceSum", parts, to.ints(2), shape=summed, keepdims=0)
+        elements = to.add("ReduceSum", parts, to.ints([2]), shape=summed, keepdims=0)
     return elements

@@ -14,6 +14,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Rule
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import (
     REDUCTIONS,
     Dims,
@@ -58,10 +59,6 @@ class PlainForms(Rule[_Rewrite]):
         match(editor)
 
 
-def _ints(editor: GraphEditor, node: gs.Node, values: Sequence[int]) -> gs.Constant:
-    return editor.constant(f"{node.name}_sizes", np.array(values, np.int64))
-
-
 def _product_with_vector(node: gs.Node) -> _Rewrite | None:
     a, b = node.inputs
     ranks, shape = (rank(a), rank(b)), node.outputs[0].shape
@@ -69,9 +66,10 @@ def _product_with_vector(node: gs.Node) -> _Rewrite | None:
         return None
 
     def rewrite(editor: GraphEditor) -> None:
+        to = NodeParts(editor, node)
+
         def matrix(x: gs.Tensor, axis: int, wanted: Dims) -> gs.Tensor:
-            axes = _ints(editor, node, [axis])
-            return editor.add("Unsqueeze", [x, axes], like=x, shape=wanted)
+            return to.add("Unsqueeze", x, to.ints([axis]), shape=wanted)
 
         left = matrix(a, 0, [1, *a.shape]) if ranks[0] == 1 else a
         right = matrix(b, 1, [*b.shape, 1]) if ranks[1] == 1 else b
@@ -81,10 +79,9 @@ def _product_with_vector(node: gs.Node) -> _Rewrite | None:
         if ranks[0] == 1:
             grown = [*grown[:-1], 1, *grown[-1:]]
         output = node.outputs[0]
-        whole = editor.add("MatMul", [left, right], like=output, shape=grown)
+        whole = to.add("MatMul", left, right, like=output, shape=grown)
         axes = [axis for axis, size in ((-2, ranks[0]), (-1, ranks[1])) if size == 1]
-        squeezed = editor.add("Squeeze", [whole, _ints(editor, node, axes)], like=output)
-        editor.replace(output, squeezed)
+        editor.replace(output, to.add("Squeeze", whole, to.ints(axes), like=output))
 
     return rewrite
 
@@ -135,7 +132,7 @@ def _backwards(node: gs.Node) -> _Rewrite | None:
         return None
 
     def rewrite(editor: GraphEditor) -> None:
-        output, x = node.outputs[0], node.inputs[0]
+        to, output, x = NodeParts(editor, node), node.outputs[0], node.inputs[0]
         kept = [cut for cut in cuts if cut[3] > 0]
         known: Dims = list(shape)
         if kept:
@@ -144,15 +141,14 @@ def _backwards(node: gs.Node) -> _Rewrite | None:
                 known[axis] = (
                     len(range(*_places(start, end, step, size))) if isinstance(size, int) else None
                 )
-            parts = [_ints(editor, node, [cut[i] for cut in kept]) for i in range(4)]
-            x = editor.add("Slice", [x, *parts], like=output, shape=known)
+            parts = [to.ints([cut[i] for cut in kept]) for i in range(4)]
+            x = to.add("Slice", x, *parts, shape=known)
         for start, end, axis, step in cuts:
             size = known[axis]
             if step < 0 and isinstance(size, int):
                 places = list(range(*_places(start, end, step, size)))
                 known = [*known[:axis], len(places), *known[axis + 1 :]]
-                index = _ints(editor, node, places)
-                x = editor.add("Gather", [x, index], like=output, shape=known, attrs={"axis": axis})
+                x = to.add("Gather", x, to.ints(places), shape=known, axis=axis)
         editor.replace(output, x)
 
     return rewrite
@@ -187,14 +183,13 @@ def _joined_pad(node: gs.Node) -> _Rewrite | None:
         return None
 
     def rewrite(editor: GraphEditor) -> None:
-        x, output = node.inputs[0], node.outputs[0]
-        joined = editor.add("Reshape", [x, _ints(editor, node, sizes)], like=x, shape=list(sizes))
+        to, x, output = NodeParts(editor, node), node.inputs[0], node.outputs[0]
+        joined = to.reshaped(x, list(sizes))
         count = len(sizes)
         grown: Dims = [n + edges[i] + edges[i + count] for i, n in enumerate(sizes)]
-        inputs = [joined, _ints(editor, node, edges), *node.inputs[2:3]]
-        padded = editor.add("Pad", inputs, like=output, shape=grown, attrs=node.attrs)
-        whole = _ints(editor, node, static_shape(output) or [])
-        editor.replace(output, editor.add("Reshape", [padded, whole], like=output))
+        inputs = [joined, to.ints(edges), *node.inputs[2:3]]
+        padded = to.add("Pad", *inputs, shape=grown, **node.attrs)
+        editor.replace(output, to.reshaped(padded, list(output.shape)))
 
     return rewrite
 

@@ -10,8 +10,6 @@ over the axes once. A constant q becomes a constant, also of types that kernels 
 integers, 8-bit floating point of other forms): so do quantised weights.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,9 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import is_fp8
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.query import FLOAT8, Dims, element_type, given, rank, static_shape
+from wpk.graph_passes.core.known import is_constant
+from wpk.graph_passes.core.node_parts import NodeParts
+from wpk.graph_passes.core.query import FLOAT8, element_type, given, rank, static_shape
 
 _FP32 = np.dtype(np.float32)
 _INTEGERS = tuple(np.dtype(each) for each in (np.int8, np.uint8, np.int16, np.uint16, np.int32))
@@ -49,7 +49,7 @@ class QuantisationParts(Rule[gs.Node]):
 def _why_not(node: gs.Node) -> str | None:
     stored, other = _stored_and_real(node)
     dtype = _type_of(stored)
-    if not _is_constant(stored) and dtype not in _INTEGERS and (dtype is None or not is_fp8(dtype)):
+    if not is_constant(stored) and dtype not in _INTEGERS and (dtype is None or not is_fp8(dtype)):
         return f"'{stored.name}' has a type that kernels do not quantise to"
     if _type_of(other) is None:
         return f"'{other.name}' has a type that NumPy lacks, or none that is known"
@@ -78,15 +78,11 @@ def _why_not_spread(node: gs.Node, parameter: gs.Tensor) -> str | None:
     shape = static_shape(parameter)
     if shape is None:
         return f"the shape of '{parameter.name}' is not known"
-    if node.attrs.get("block_size", 0) and not _is_constant(parameter):
+    if node.attrs.get("block_size", 0) and not is_constant(parameter):
         return f"'{parameter.name}', a number for each block, is computed"
     if node.attrs.get("block_size", 0) and static_shape(node.inputs[0]) is None:
         return f"'{node.inputs[0].name}' has blocks, and a shape that is not known"
     return None
-
-
-def _is_constant(tensor: gs.Tensor) -> bool:
-    return isinstance(tensor, gs.Constant)
 
 
 def _is_zero(tensor: gs.Tensor) -> bool:
@@ -101,46 +97,42 @@ def _type_of(tensor: gs.Tensor) -> "np.dtype[Any] | None":
     return None if dtype is None or isinstance(dtype, int) else np.dtype(dtype)
 
 
-@dataclass(frozen=True)
-class _Parts:
+class _Parts(NodeParts):
     """The nodes that one quantisation becomes."""
-
-    editor: GraphEditor
-    node: gs.Node
 
     def quantised(self) -> gs.Tensor:
         """Divide, round, move to the zero point, limit and store."""
         x, made = self.node.inputs[0], self.node.outputs[0]
         dtype = _type_of(made)
         assert dtype is not None  # `_why_not`
-        value = self._add("Div", self._as_fp32(x), self._spread(_SCALE))
+        value = self._computed("Div", self.cast(x, _FP32), self._spread(_SCALE))
         if is_fp8(dtype):
-            return self._cast(value, dtype, saturate=self.node.attrs.get("saturate", 1))
-        value = self._add("Round", value)
+            return self.cast(value, dtype, saturate=self.node.attrs.get("saturate", 1))
+        value = self._computed("Round", value)
         if (zero := self._zero()) is not None:
-            value = self._add("Add", value, zero)
+            value = self._computed("Add", value, zero)
         limits = np.iinfo(dtype)
-        value = self._add("Clip", value, self._number(limits.min), self._number(limits.max))
-        return self._cast(value, dtype)
+        value = self._computed("Clip", value, self._number(limits.min), self._number(limits.max))
+        return self.cast(value, dtype)
 
     def restored(self) -> gs.Tensor:
         """Multiply the distance from the zero point by the scale."""
         q, made = self.node.inputs[0], self.node.outputs[0]
         if isinstance(q, gs.Constant):
             return self._restored_constant(q)
-        value = self._as_fp32(q)
+        value = self.cast(q, _FP32)
         if (zero := self._zero()) is not None:
-            value = self._add("Sub", value, zero)
-        value = self._add("Mul", value, self._spread(_SCALE))
+            value = self._computed("Sub", value, zero)
+        value = self._computed("Mul", value, self._spread(_SCALE))
         dtype = _type_of(made)
-        return value if dtype == _FP32 or dtype is None else self._cast(value, dtype)
+        return value if dtype is None else self.cast(value, dtype)
 
     def _restored_constant(self, q: gs.Constant) -> gs.Tensor:
         scale, zero = self._spread(_SCALE), self._zero()
-        if not isinstance(scale, gs.Constant) or not (zero is None or _is_constant(zero)):
+        if not isinstance(scale, gs.Constant) or not (zero is None or is_constant(zero)):
             held = self.editor.constant(f"{q.name}_fp32", q.values.astype(np.float32))
-            value = held if zero is None else self._add("Sub", held, zero)
-            return self._add("Mul", value, scale)
+            value = held if zero is None else self._computed("Sub", held, zero)
+            return self._computed("Mul", value, scale)
         distance = q.values.astype(np.float64)
         if zero is not None:
             distance -= zero.values
@@ -164,11 +156,10 @@ class _Parts:
             return self.editor.constant(
                 f"{parameter.name}_spread", array if shape is None else array.reshape(shape)
             )
-        number = self._as_fp32(parameter)
+        number = self.cast(parameter, _FP32)
         if shape is None or shape == list(parameter.shape):
             return number
-        wanted = self.editor.constant(f"{parameter.name}_shape", np.array(shape, np.int64))
-        return self._add("Reshape", number, wanted, shape=shape)
+        return self.reshaped(number, list(shape))
 
     def _shape_of(self, parameter: gs.Tensor) -> list[int] | None:
         """Ones around the axis; None where there are blocks, whose shape is the tensor's."""
@@ -181,36 +172,12 @@ class _Parts:
         shape[self.node.attrs.get("axis", 1)] = count
         return shape
 
-    def _as_fp32(self, tensor: gs.Tensor) -> gs.Tensor:
-        return tensor if _type_of(tensor) == _FP32 else self._cast(tensor, _FP32)
-
-    def _cast(self, tensor: gs.Tensor, dtype: "np.dtype[Any]", **attrs: int) -> gs.Tensor:
-        made = self.editor.add(
-            "Cast",
-            [tensor],
-            like=tensor,
-            name=f"{self.node.name}_{tensor.name}_{dtype}",
-            attrs={"to": (to := onnx.helper.np_dtype_to_tensor_dtype(dtype)), **attrs},
-        )
-        made.dtype = to if is_fp8(dtype) else dtype
-        return made
-
     def _number(self, value: float) -> gs.Constant:
         return self.editor.constant(f"{self.node.name}_limit", np.array(value, np.float32))
 
-    def _add(self, op: str, *inputs: gs.Tensor, shape: Sequence[int] | None = None) -> gs.Variable:
-        """Append a node in fp32, by default of the tensor's shape."""
-        tensor = self.node.inputs[0]
-        known: Dims = list(tensor.shape if shape is None else shape)
-        made = self.editor.add(
-            op,
-            inputs,
-            like=tensor,
-            shape=known,
-            name=f"{self.node.name}_{op}",
-        )
-        made.dtype = _FP32
-        return made
+    def _computed(self, op: str, *inputs: gs.Tensor) -> gs.Variable:
+        """Append a node in fp32, of the tensor's shape."""
+        return self.add(op, *inputs, shape=list(self.node.inputs[0].shape), dtype=_FP32)
 
 
 def _blocks(array: NDArray[np.float32], node: gs.Node) -> NDArray[np.float32]:

@@ -11,15 +11,14 @@ weights say, in 16 bits as well, which hold the differences of bytes. Where all 
 sum is a Cast back to floating point, a sum that is rounded serves as well as one that is converted.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.query import given, is_graph_output, is_op, rank, values
+from wpk.graph_passes.core.node_parts import NodeParts
+from wpk.graph_passes.core.query import given, is_graph_output, is_op, values
 
 _EXACT = 2**24
 _LARGEST_DISTANCE = 255
@@ -98,12 +97,8 @@ def _is_rounded_anyhow(graph: gs.Graph, tensor: gs.Tensor) -> bool:
     return all(is_op(each, "Cast") and each.outputs[0].dtype == _FP32 for each in tensor.outputs)
 
 
-@dataclass(frozen=True)
-class _Parts:
+class _Parts(NodeParts):
     """The nodes that one product becomes."""
-
-    editor: GraphEditor
-    node: gs.Node
 
     def scaled_convolution(self) -> gs.Tensor:
         """A convolution of what its operands stand for, quantised."""
@@ -119,36 +114,34 @@ class _Parts:
             constant = self.editor.constant(
                 f"{self.node.name}_bias_scale", scale.reshape(shape), _FP32
             )
-            operands.append(self._add("DequantizeLinear", [bias, constant], bias, axis=0))
-        return self._quantised(self._add("Conv", operands, None, **self.node.attrs))
+            operands.append(self.add("DequantizeLinear", bias, constant, dtype=_FP32, axis=0))
+        return self._quantised(self._product("Conv", *operands, **self.node.attrs))
 
     def scaled_product(self) -> gs.Tensor:
         """A product of what its operands stand for, quantised."""
         a, b = self._restored(0, 1, 2), self._restored(3, 4, 5)
-        return self._quantised(self._add("MatMul", [a, b], None))
+        return self._quantised(self._product("MatMul", a, b))
 
     def sum_of_integers(self) -> None:
         """A product of distances from zero points; readers that want no integer get none."""
         operands = [self._distance(index) for index in (0, 1)]
         op = self.node.op.removesuffix("Integer")
-        product = self._add(op, operands, None, **self.node.attrs)
+        product = self._product(op, *operands, **self.node.attrs)
         output = self.node.outputs[0]
         if _is_rounded_anyhow(self.editor.graph, output):
             for cast in list(output.outputs):
                 self.editor.replace(cast.outputs[0], product)
             return
-        self.editor.replace(output, self._cast(product, np.dtype(np.int32)))
+        self.editor.replace(output, self.cast(product, np.int32))
 
     def _restored(self, index: int, scale: int, zero: int, axis: int = 0) -> gs.Tensor:
         tensor = self.node.inputs[index]
         parameters = [self._number(self.node.inputs[each]) for each in (scale, zero)]
-        return self._add("DequantizeLinear", [tensor, *parameters], tensor, axis=axis)
+        return self.add("DequantizeLinear", tensor, *parameters, dtype=_FP32, axis=axis)
 
     def _quantised(self, product: gs.Tensor) -> gs.Tensor:
         parameters = [self._number(self.node.inputs[each]) for each in (6, 7)]
-        made = self._add("QuantizeLinear", [product, *parameters], product)
-        made.dtype = self.node.outputs[0].dtype
-        return made
+        return self.add("QuantizeLinear", product, *parameters, like=self.node.outputs[0])
 
     def _number(self, parameter: gs.Tensor) -> gs.Tensor:
         """A parameter; one number without an axis, as quantisations of a whole tensor want it."""
@@ -159,25 +152,12 @@ class _Parts:
 
     def _distance(self, index: int) -> gs.Tensor:
         tensor, zero = self.node.inputs[index], given(self.node, index + 2)
-        wide = self._cast(tensor, _FP32)
+        wide = self.cast(tensor, _FP32)
         array = None if zero is None else values(zero)
         if zero is None or (array is not None and not array.any()):
             return wide
-        return self._add("Sub", [wide, self._cast(zero, _FP32)], tensor)
+        return self.add("Sub", wide, self.cast(zero, _FP32))
 
-    def _cast(self, tensor: gs.Tensor, dtype: "np.dtype[np.generic]") -> gs.Tensor:
-        made = self._add("Cast", [tensor], tensor, to=onnx.helper.np_dtype_to_tensor_dtype(dtype))
-        made.dtype = dtype
-        return made
-
-    def _add(
-        self, op: str, inputs: Sequence[gs.Tensor], shaped: gs.Tensor | None, **attrs: object
-    ) -> gs.Variable:
-        """Append a node that makes fp32 of the shape of a tensor, or of the node's output."""
-        output = self.node.outputs[0]
-        like = output if shaped is None else shaped
-        name = f"{self.node.name}_{op}"
-        known = None if rank(like) is None else list(like.shape)
-        made = self.editor.add(op, inputs, like=like, shape=known, name=name, attrs=attrs)
-        made.dtype = _FP32
-        return made
+    def _product(self, op: str, *operands: gs.Tensor, **attributes: Any) -> gs.Variable:
+        """Append a product in fp32, of the shape of the node's output."""
+        return self.add(op, *operands, like=self.node.outputs[0], dtype=_FP32, **attributes)

@@ -5,7 +5,7 @@
     Resize<... "tf_crop_and_resize">(x)      ->  the same, and the value that stands for what lies outside
 
 The weights are what onnx's evaluator makes of the unit vectors of one axis. Linear and nearest resampling of the
-last two of four axes has a kernel and stays.
+last two of four axes has a kernel and stays; of other numbers of axes see `resize_axes`.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ class ResizeParts(Rule[_Parts]):
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Parts | Refusal | None:
         """Match a Resize that lowering refuses and whose weights are constant."""
-        if not _is_rare(node):
+        if not is_rare(node):
             return None
         try:
             scales = _scales(node)
@@ -95,7 +95,7 @@ def _text(node: gs.Node, name: str, default: str) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _is_rare(node: gs.Node) -> bool:
+def is_rare(node: gs.Node) -> bool:
     """Whether lowering has no kernel for the node's form."""
     coordinates = _text(node, "coordinate_transformation_mode", "half_pixel")
     return (

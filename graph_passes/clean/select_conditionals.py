@@ -14,11 +14,11 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.clean.subgraphs import copy_nodes, detach, name_constants_apart
 from wpk.graph_passes.core import GraphEditor, Rule
+from wpk.graph_passes.core.known import stored
 from wpk.graph_passes.core.query import (
     element_type,
     integers,
     is_op,
-    made_by,
     rank,
     static_shape,
     used_outputs,
@@ -110,13 +110,8 @@ def _takes_known(node: gs.Node) -> bool:
     """Whether a node takes elements at constant places that there are."""
     if not is_op(node, "Gather"):
         return False
-    shape, places = static_shape(node.inputs[0]), _constant(node.inputs[1])
+    shape, places = static_shape(node.inputs[0]), integers(stored(node.inputs[1]))
     if shape is None or places is None:
         return False
     size = shape[int(node.attrs.get("axis", 0))]
     return all(-size <= place < size for place in places)
-
-
-def _constant(tensor: gs.Tensor) -> list[int] | None:
-    maker = made_by(tensor, "Constant")
-    return integers(tensor if maker is None else maker.attrs.get("value"))

@@ -8,16 +8,14 @@ as in `WindowParts`, and the s planes that they give filters of W'. A window tha
 gets taps of zeros behind, which add nothing; so all planes are made by one convolution.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.node_parts import NodeParts
-from wpk.graph_passes.core.query import Dims, dims, given, rank, static_shape
+from wpk.graph_passes.core.query import Dims, dims, given, rank, static_shape, window_numbers
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class TransposedVolumes(Rule[_Volume]):
         if reason is not None:
             return refusal(node, reason)
         shape = static_shape(node.inputs[1]) or []
-        stride, first = _list(node, "strides", 1)[0], _list(node, "pads", 0)[0]
+        stride, first = (window_numbers(node, name, 3)[0] for name in ("strides", "pads"))
         return _Volume(
             node,
             channels=shape[0] // int(node.attrs.get("group", 1)),
@@ -83,7 +81,7 @@ class TransposedVolumes(Rule[_Volume]):
         made = to.in_order(to.convolution(to.planes(), to.filters()))
         bias = given(match.node, 2)
         if bias is not None:
-            column = to.seen(bias, [to.groups * to.of.filters, 1, 1, 1])
+            column = to.reshaped(bias, [to.groups * to.of.filters, 1, 1, 1])
             made = to.add("Add", made, column, shape=list(made.shape))
         editor.replace(match.node.outputs[0], made)
 
@@ -97,14 +95,9 @@ def _why_not(node: gs.Node) -> str | None:
         return "it computes how much it pads"
     if node.attrs.get("output_shape"):
         return "its padding follows from the shape of its output"
-    if _list(node, "dilations", 1)[0] != 1:
+    if window_numbers(node, "dilations", 3)[0] != 1:
         return "its window has gaps along the depth"
     return None if static_shape(node.inputs[1]) else "the shape of its weights is not known"
-
-
-def _list(node: gs.Node, name: str, default: int) -> list[int]:
-    count = 6 if name == "pads" else 3
-    return [int(each) for each in node.attrs.get(name, [default] * count)]
 
 
 class _Writer(NodeParts):
@@ -120,8 +113,8 @@ class _Writer(NodeParts):
         """(batch and strides, group, taps and channels of the group, height, width) as images."""
         of, groups = self.of, self.groups
         row = of.channels * self.plane[0] * self.plane[1]
-        turned = self.turned(self.x, [0, 2, 1, 3, 4])
-        rows = self.seen(turned, [self.batch, self.depth, groups, row])
+        turned = self.transposed(self.x, [0, 2, 1, 3, 4])
+        rows = self.reshaped(turned, [self.batch, self.depth, groups, row])
         before, length = of.taps - 1, of.taps - 1 + of.steps
         behind = max(length - before - self.depth, 0)
         if before or behind:
@@ -134,7 +127,7 @@ class _Writer(NodeParts):
             shape = [self.batch, of.steps, groups, of.taps * row]
             joined = self.add("Concat", *shifted, shape=shape, axis=3)
         count = self.batch * of.steps if isinstance(self.batch, int) else None
-        return self.seen(joined, [count, groups * of.taps * of.channels, *self.plane])
+        return self.reshaped(joined, [count, groups * of.taps * of.channels, *self.plane])
 
     def filters(self) -> gs.Tensor:
         """(group, tap and channel of the group; plane and filter of the group; height, width)."""
@@ -146,17 +139,17 @@ class _Writer(NodeParts):
             shape: Dims = [groups * of.channels, of.filters, whole, *window]
             weights = self.add("Pad", weights, edges, shape=shape)
         taps = [groups, of.channels, of.filters, of.taps, of.stride, window[0] * window[1]]
-        turned = self.turned(self.seen(weights, taps), [0, 3, 1, 4, 2, 5])
+        turned = self.transposed(self.reshaped(weights, taps), [0, 3, 1, 4, 2, 5])
         rows, columns = groups * of.taps * of.channels, of.stride * of.filters
-        return self.seen(turned, [rows, columns, *window])
+        return self.reshaped(turned, [rows, columns, *window])
 
     def convolution(self, images: gs.Tensor, filters: gs.Tensor) -> gs.Tensor:
         """Of every stride's images, all planes."""
         node, lists = self.node, ("strides", "dilations", "output_padding")
         attributes: dict[str, Any] = {
-            name: _list(node, name, 0)[1:] for name in lists if name in node.attrs
+            name: window_numbers(node, name, 3)[1:] for name in lists if name in node.attrs
         }
-        pads = _list(node, "pads", 0)
+        pads = window_numbers(node, "pads", 3)
         attributes |= {"pads": [*pads[1:3], *pads[4:6]], "group": self.groups}
         attributes["kernel_shape"] = self.of.window[1:]
         shape: Dims = [images.shape[0], self.groups * int(filters.shape[1]), *self.out]
@@ -166,10 +159,10 @@ class _Writer(NodeParts):
         """The output's planes."""
         of, area = self.of, self.out[0] * self.out[1]
         apart: Dims = [self.batch, of.steps, self.groups, of.stride, of.filters, area]
-        turned = self.turned(self.seen(images, apart), [0, 2, 4, 1, 3, 5])
+        turned = self.transposed(self.reshaped(images, apart), [0, 2, 4, 1, 3, 5])
         channels = self.groups * of.filters
-        planes = self.seen(turned, [self.batch, channels, of.steps * of.stride, area])
-        return self.seen(
+        planes = self.reshaped(turned, [self.batch, channels, of.steps * of.stride, area])
+        return self.reshaped(
             self._cut(planes, 2, of.first, self.deep), [self.batch, channels, self.deep, *self.out]
         )
 
@@ -179,16 +172,3 @@ class _Writer(NodeParts):
         bounds = [self.ints([each]) for each in (first, first + count, axis)]
         shape: Dims = [*x.shape[:axis], count, *x.shape[axis + 1 :]]
         return self.add("Slice", x, *bounds, shape=shape)
-
-    def seen(self, x: gs.Tensor, shape: Sequence[int | str | None]) -> gs.Tensor:
-        """``x`` with other axes; at most one of them, the batch or its product, is free."""
-        sizes = [each if isinstance(each, int) else -1 for each in shape]
-        return self.add("Reshape", x, self.ints(sizes), shape=list(shape))
-
-    def turned(self, x: gs.Tensor, perm: list[int]) -> gs.Tensor:
-        """``x`` with its axes in another order."""
-        return self.add("Transpose", x, shape=[x.shape[axis] for axis in perm], perm=perm)
-
-    def ints(self, values: list[int]) -> gs.Constant:
-        """A constant of sizes."""
-        return self.editor.constant(f"{self.node.name}_sizes", np.array(values, np.int64))

@@ -17,7 +17,15 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.node_parts import NodeParts
-from wpk.graph_passes.core.query import Dims, dims, given, integers, made_by, same_dims
+from wpk.graph_passes.core.query import (
+    Dims,
+    dims,
+    given,
+    integers,
+    made_by,
+    same_dims,
+    window_numbers,
+)
 
 
 @dataclass(frozen=True)
@@ -63,14 +71,14 @@ class UnpoolParts(Rule[_Unpool]):
         count = prod(n for n in list(x.shape)[2:] if isinstance(n, int))
         if match.by_planes:
             whole, part = [batch, channels, row], [batch, channels, count]
-            places = to.add("Mod", places, to.ints(row, flat=False), shape=list(places.shape))
+            places = to.add("Mod", places, to.ints(row), shape=list(places.shape))
         else:
             rows = [n for n in (batch, channels) if isinstance(n, int)]
             whole, part = [prod(rows) * row], [prod(rows) * count]
         zeros = to.add("Expand", to.zero(), to.shape_of(whole), like=x, shape=whole)
-        inputs = [zeros, to.seen(places, part), to.seen(x, part)]
+        inputs = [zeros, to.reshaped(places, part), to.reshaped(x, part)]
         written = to.add("ScatterElements", *inputs, like=x, shape=whole, axis=len(whole) - 1)
-        editor.replace(match.node.outputs[0], to.seen(written, match.shape))
+        editor.replace(match.node.outputs[0], to.reshaped(written, match.shape))
 
 
 def _shape(node: gs.Node) -> Dims | None:
@@ -79,8 +87,7 @@ def _shape(node: gs.Node) -> Dims | None:
     kernel = [int(n) for n in node.attrs["kernel_shape"]]
     if x is None or len(x) != 2 + len(kernel):
         return None
-    strides = [int(n) for n in node.attrs.get("strides", [1] * len(kernel))]
-    pads = [int(n) for n in node.attrs.get("pads", [0] * 2 * len(kernel))]
+    strides, pads = (window_numbers(node, name, len(kernel)) for name in ("strides", "pads"))
     batch, channels, *space = x
     shape: Dims = [batch, channels]
     for axis, size in enumerate(space):
@@ -106,14 +113,6 @@ def _why_not(found: _Unpool) -> str | None:
 class _Writer(NodeParts):
     """Adds what places and shapes are made of."""
 
-    def seen(self, x: gs.Tensor, shape: Dims) -> gs.Tensor:
-        sizes = [n if isinstance(n, int) else 0 for n in shape]  # the batch, if it is free
-        return self.add("Reshape", x, self.ints(*sizes), shape=shape)
-
-    def ints(self, *values: int, flat: bool = True) -> gs.Constant:
-        array = np.array(values if flat else values[0], np.int64)
-        return self.editor.constant(f"{self.node.name}_sizes", array)
-
     def zero(self) -> gs.Constant:
         x = self.node.inputs[0]
         return self.editor.constant(f"{self.node.name}_zero", np.zeros(1), x.dtype)
@@ -121,8 +120,8 @@ class _Writer(NodeParts):
     def shape_of(self, shape: Dims) -> gs.Tensor:
         """The shape as a tensor, of which the batch may be the input's."""
         if isinstance(shape[0], int):
-            return self.ints(*(n for n in shape if isinstance(n, int)))
-        rest = self.ints(*(n for n in shape[1:] if isinstance(n, int)))
+            return self.ints([n for n in shape if isinstance(n, int)])
+        rest = self.ints([n for n in shape[1:] if isinstance(n, int)])
         x = self.node.inputs[0]
         batch = self.add("Shape", x, like=rest, shape=[1], start=0, end=1)
         return self.add("Concat", batch, rest, shape=[len(shape)], axis=0)

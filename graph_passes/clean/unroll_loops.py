@@ -23,14 +23,13 @@ from wpk.graph_passes.clean.subgraphs import (
     with_nested,
 )
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.known import follows_from_constants
 from wpk.graph_passes.core.query import (
     ONNX_DOMAINS,
     Dims,
     dims,
     given,
     integers,
-    is_op,
-    producer,
     rank,
     used_outputs,
     values,
@@ -161,11 +160,12 @@ def _why_not(graph: gs.Graph, loop: Unrolling) -> str | None:
     if no_tensor:
         return f"its state '{no_tensor[0]}' is no tensor"
     nodes = list(with_nested(loop.body.nodes))
+    counted = loop.body.inputs[:2] if loop.node.op == "Loop" else []
     for node in nodes:
         if node.domain not in ONNX_DOMAINS or not is_carried(node.op, graph.opset):
             return f"its body has {node.op}, which is not supported"
         for tensor in node.inputs[: _DECIDING.get(node.op, 0)]:
-            if not _is_to_be_known(tensor, loop):
+            if not follows_from_constants(tensor, counted, free_sizes=True):
                 return f"its body has {node.op}, and '{tensor.name}', which decides it, is computed"
     if len(nodes) * loop.steps > MAX_NODES:
         return (
@@ -177,23 +177,6 @@ def _why_not(graph: gs.Graph, loop: Unrolling) -> str | None:
         if any(tensor is each for each in empty):
             return f"it has no steps, and '{tensor.name}' is empty"
     return None
-
-
-def _is_to_be_known(tensor: gs.Tensor, loop: Unrolling) -> bool:
-    """Whether only constants, shapes and a Loop's number of the step go into a tensor."""
-    known = {id(each) for each in loop.body.inputs[:2]} if loop.node.op == "Loop" else set()
-    waiting, seen = [tensor], set(known)
-    while waiting:
-        each = waiting.pop()
-        if id(each) in seen or each.is_empty() or isinstance(each, gs.Constant):
-            continue
-        seen.add(id(each))
-        maker = producer(each)
-        if maker is None:
-            return False
-        if not is_op(maker, "Constant", "Shape", "Size"):
-            waiting.extend(maker.inputs)
-    return True
 
 
 def _copy(

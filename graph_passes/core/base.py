@@ -112,14 +112,19 @@ class GraphPass(abc.ABC):
         return is_rewritten
 
     @final
-    def __call__(self, graph: gs.Graph) -> PassResult:
+    def __call__(self, graph: gs.Graph, *, is_well_formed: bool = False) -> PassResult:
         """Apply the pass under its contract.
+
+        Args:
+            graph: Rewritten in place.
+            is_well_formed: Whether this was checked since the graph was last changed.
 
         Raises:
             GraphError: The graph is not acceptable, or the pass broke the contract or failed; the
                 message names the pass.
         """
-        reason = _why_malformed(graph) or self.requires(graph)
+        reason = None if is_well_formed else _why_malformed(graph)
+        reason = reason or self.requires(graph)
         if reason is not None:
             raise GraphError(
                 f"pass {self.name} cannot run: {reason}",
@@ -128,7 +133,8 @@ class GraphPass(abc.ABC):
         before, nodes = _interface(graph), [id(node) for node in graph.nodes]
         try:
             result = self.apply(graph)
-            if result.rewritten or [id(node) for node in graph.nodes] != nodes:
+            differs = result.rewritten or [id(node) for node in graph.nodes] != nodes
+            if differs:
                 remove_dead_nodes(graph)
                 sort_nodes(graph)
         except WpkError:
@@ -138,7 +144,8 @@ class GraphPass(abc.ABC):
                 f"pass {self.name} failed{_place(error)}: {type(error).__name__}: {error}",
                 fix=f"skip it with --skip-pass {self.name} and report this as a bug",
             ) from error
-        reason = _why_changed(before, _interface(graph)) or _why_malformed(graph)
+        reason = _why_changed(before, _interface(graph))
+        reason = reason or (_why_malformed(graph) if differs else None)
         if reason is not None:
             raise GraphError(
                 f"pass {self.name} broke the graph: {reason}",

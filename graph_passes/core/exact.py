@@ -14,9 +14,11 @@ import onnx_graphsurgeon as gs
 from numpy.typing import DTypeLike, NDArray
 
 from wpk.dtypes import is_float
-from wpk.file_arrays import in_file
+from wpk.file_arrays import LARGE_BYTES, in_file
 
 Array = NDArray[np.generic]
+
+_FIRST = 4096
 
 _CLOSE = 64
 """Roundings that a number may be off where ONNX Runtime computed it: special functions are, by some."""
@@ -74,10 +76,18 @@ def rounded_constant(
     """
     exact = values if exact is None else exact
     with np.errstate(over="ignore"):
-        rounded = values.astype(dtype)
-    if rounded.dtype == exact.dtype or np.array_equal(rounded.astype(exact.dtype), exact):
+        rounded = values.astype(dtype, copy=values.nbytes < LARGE_BYTES)
+    if rounded.dtype == exact.dtype or _are_equal(rounded, exact):
         return gs.Constant(name, in_file(rounded))
     return ExactConstant(name, rounded, exact)
+
+
+def _are_equal(rounded: Array, exact: Array) -> bool:
+    """Whether rounding changed nothing; weights mostly differ among the first of them."""
+    first: Array = rounded.flat[:_FIRST].astype(exact.dtype)
+    if not np.array_equal(first, exact.flat[:_FIRST]):
+        return False
+    return bool(np.array_equal(rounded.astype(exact.dtype), exact))
 
 
 def exact_values(constant: gs.Constant) -> Array:
@@ -94,7 +104,10 @@ def unrounded(constant: gs.Constant) -> Array:
     They are the exact ones where the graph holds nothing but their rounding. Numbers that a pass chose
     otherwise stay as they are chosen: a sum that makes up for how weights were rounded.
     """
-    exact, held = exact_values(constant), constant.values
+    exact = exact_values(constant)
+    held: Array = constant.values
+    if exact is held:
+        return exact
     with np.errstate(over="ignore"):
         return np.where(exact.astype(held.dtype) == held, exact, held)
 

@@ -8,6 +8,7 @@ element-wise graph.
 """
 
 from enum import Enum, auto
+from functools import lru_cache
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -15,6 +16,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core.byte_products import byte_type
 from wpk.graph_passes.core.query import (
     FLOAT8,
+    ONNX_DOMAINS,
     REDUCTIONS,
     element_type,
     integers,
@@ -56,7 +58,8 @@ def is_elementwise(node: gs.Node | None) -> bool:
     """Tell whether ``node`` is element-wise with one output of a known shape."""
     return (
         node is not None
-        and is_op(node, *ELEMENTWISE)
+        and node.op in ELEMENTWISE
+        and node.domain in ONNX_DOMAINS
         and len(node.outputs) == 1
         and node.outputs[0].shape is not None
     )
@@ -80,8 +83,13 @@ def numbers_of(node: gs.Node) -> Numbers:
 
 
 def _is_double(tensor: gs.Tensor) -> bool:
-    dtype = element_type(tensor)
-    return isinstance(dtype, np.dtype | type) and np.dtype(dtype) == np.float64
+    return _is_a(element_type(tensor), np.float64)
+
+
+@lru_cache(maxsize=256, typed=True)  # NumPy looks through its types each time
+def _is_a(dtype: object, kind: type[np.generic]) -> bool:
+    """Whether a type is of a kind of NumPy's; types that NumPy lacks are ints in graphsurgeon, and of none."""
+    return isinstance(dtype, np.dtype | type) and np.issubdtype(dtype, kind)
 
 
 def computes_in_integers(node: gs.Node | None) -> bool:
@@ -102,16 +110,15 @@ def computes_in_integers(node: gs.Node | None) -> bool:
 
 
 def _is_integer(tensor: gs.Tensor) -> bool:
-    dtype = element_type(tensor)
-    return isinstance(dtype, np.dtype | type) and np.issubdtype(dtype, np.integer)
+    return _is_a(element_type(tensor), np.integer)
 
 
 def is_floating(tensor: gs.Tensor) -> bool:
     """Tell whether a tensor holds floating point that is computed with; types that NumPy lacks are ints here."""
     dtype = element_type(tensor)
-    if not isinstance(dtype, np.dtype | type):
-        return isinstance(dtype, int) and dtype not in FLOAT8
-    return np.issubdtype(dtype, np.floating)
+    if isinstance(dtype, int):
+        return dtype not in FLOAT8
+    return _is_a(dtype, np.floating)
 
 
 def is_widening(node: gs.Node) -> bool:

@@ -8,7 +8,8 @@ import onnx_graphsurgeon as gs
 from wpk.did_you_mean import choices_words
 from wpk.errors import GraphError
 from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
-from wpk.graph_passes.core.shapes import infer_shapes
+from wpk.graph_passes.core.known_types import KnownTypes
+from wpk.graph_passes.core.shapes import has_all_sizes, infer_shapes
 from wpk.graph_passes.core.sites import Site
 
 # Each round lets a rewrite enable another one; the deepest chain known (export noise, folding,
@@ -59,10 +60,13 @@ def run_passes(
     progress: RoundObserver | None = None,
     *,
     other_passes: Collection[str] = frozenset(),
+    known: KnownTypes | None = None,
+    inferred: bool = False,
 ) -> list[PassRecord]:
     """Run ``passes`` in order, in rounds, until a whole round rewrites nothing.
 
-    Shapes and types are inferred before the first pass and again after each pass that rewrote.
+    Shapes and types are inferred before the first pass and again after each pass that rewrote. A pass that rewrote
+    nothing does not run again on the same graph: it would find the same.
 
     Args:
         graph: Rewritten in place.
@@ -71,6 +75,8 @@ def run_passes(
         progress: Told of each run of a pass.
         other_passes: Names that ``skip`` may hold besides this group's, because they belong to
             another group.
+        known: What was inferred of nodes before; by default nothing.
+        inferred: Whether shapes were inferred since the graph was last changed.
 
     Returns:
         One record for each pass, in order.
@@ -83,8 +89,10 @@ def run_passes(
     rewritten = dict.fromkeys((each.name for each in passes), 0)
     refusals: dict[str, tuple[Refusal, ...]] = dict.fromkeys(rewritten, ())
     sites: dict[str, dict[Site, None]] = {name: {} for name in rewritten}
-    infer_shapes(graph)
-    for results in _rounds(graph, active, progress):
+    known = KnownTypes() if known is None else known
+    if not (inferred and has_all_sizes(graph)):
+        infer_shapes(graph, known)
+    for results in _Rounds(graph, active, known, progress).until_settled():
         for name, result in results.items():
             rewritten[name] += result.rewritten
             refusals[name] = tuple(result.refusals)
@@ -95,36 +103,58 @@ def run_passes(
     ]
 
 
-def _rounds(
-    graph: gs.Graph, passes: Sequence[GraphPass], progress: RoundObserver | None
-) -> Iterator[dict[str, PassResult]]:
-    """Yield what each round did, up to the one that rewrites nothing."""
-    for number in range(1, MAX_ROUNDS + 1):
-        results = _run_round(graph, passes, number, progress)
-        yield results
-        firing = [name for name, result in results.items() if result.rewritten]
-        if not firing:
-            return
-    raise GraphError(
-        f"passes still rewrite after {MAX_ROUNDS} rounds: {', '.join(firing)}",
-        fix="skip one of them with --skip-pass and report this as a bug",
-    )
+class _Rounds:
+    """The rounds of a group on one graph, and what each pass found when it ran last."""
 
+    def __init__(
+        self,
+        graph: gs.Graph,
+        passes: Sequence[GraphPass],
+        known: KnownTypes,
+        progress: RoundObserver | None,
+    ) -> None:
+        self._graph, self._passes = graph, passes
+        self._types, self._progress = known, progress
+        self._changes = 0
+        self._settled: dict[str, tuple[int, PassResult]] = {}
+        self._shapes: dict[str, tuple[object, ...]] | None = None
 
-def _run_round(
-    graph: gs.Graph, passes: Sequence[GraphPass], number: int, progress: RoundObserver | None
-) -> dict[str, PassResult]:
-    """Run each pass once, and infer shapes again behind those that rewrote."""
-    results = {}
-    for each in passes:
-        known = _known_shapes(graph)
-        results[each.name] = result = each(graph)
+    def until_settled(self) -> Iterator[dict[str, PassResult]]:
+        """Yield what each round did, up to the one that rewrites nothing."""
+        for number in range(1, MAX_ROUNDS + 1):
+            results = {each.name: self._result(each, number) for each in self._passes}
+            yield results
+            firing = [name for name, result in results.items() if result.rewritten]
+            if not firing:
+                return
+        raise GraphError(
+            f"passes still rewrite after {MAX_ROUNDS} rounds: {', '.join(firing)}",
+            fix="skip one of them with --skip-pass and report this as a bug",
+        )
+
+    def _result(self, each: GraphPass, number: int) -> PassResult:
+        """Run a pass, unless nothing has changed since it found nothing to do."""
+        changes, result = self._settled.get(each.name, (-1, PassResult()))
+        if changes != self._changes:
+            result = self._run(each)
+        if self._progress is not None:
+            self._progress(each.name, number, result.rewritten)
+        return result
+
+    def _run(self, each: GraphPass) -> PassResult:
+        """Run a pass once, and infer shapes again if it rewrote."""
+        graph, before = self._graph, list(map(id, self._graph.nodes))
+        shapes = _known_shapes(graph) if self._shapes is None else self._shapes
+        result = each(graph, is_well_formed=self._shapes is not None)
+        self._shapes = shapes
         if result.rewritten:
-            infer_shapes(graph)
-            _require_same_shapes(graph, known, each.name)
-        if progress is not None:
-            progress(each.name, number, result.rewritten)
-    return results
+            infer_shapes(graph, self._types)
+            self._shapes = _require_same_shapes(graph, shapes, each.name)
+        if result.rewritten or list(map(id, graph.nodes)) != before:
+            self._changes += 1
+        if not result.rewritten:
+            self._settled[each.name] = self._changes, result
+        return result
 
 
 def _known_shapes(graph: gs.Graph) -> dict[str, tuple[object, ...]]:
@@ -135,14 +165,17 @@ def _known_shapes(graph: gs.Graph) -> dict[str, tuple[object, ...]]:
 
 def _require_same_shapes(
     graph: gs.Graph, before: Mapping[str, tuple[object, ...]], name: str
-) -> None:
-    """Check that tensors kept their sizes: a name stands for one value through all passes.
+) -> dict[str, tuple[object, ...]]:
+    """Check that tensors kept their sizes: a name stands for one value through all passes; return these.
 
     Raises:
         GraphError: One has other sizes; names the pass.
     """
-    for tensor, shape in _known_shapes(graph).items():
+    now = _known_shapes(graph)
+    for tensor, shape in now.items():
         old = before.get(tensor, shape)
+        if old == shape:
+            continue
         pairs = zip(old, shape, strict=False)
         if len(old) != len(shape) or any(
             isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs
@@ -152,3 +185,4 @@ def _require_same_shapes(
                 fix="check the shapes that the model declares; where they are right, skip the pass "
                 f"with --skip-pass {name} and report this as a bug",
             )
+    return now

@@ -107,6 +107,19 @@ def pads_by_itself(window: gs.Node) -> bool:
     return window.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
 
 
+def window_numbers(window: gs.Node, name: str, axes: int) -> list[int]:
+    """Return what a window over some axes has for each, with what ONNX takes where the node says nothing.
+
+    Args:
+        window: A convolution, a pooling, or another operator whose windows lie as theirs.
+        name: ``strides``, ``dilations``, ``output_padding``, or ``pads``: in front of all axes, then behind.
+        axes: Of its space.
+    """
+    count = 2 * axes if name == "pads" else axes
+    default = 1 if name in ("strides", "dilations") else 0
+    return [int(number) for number in window.attrs.get(name) or [default] * count]
+
+
 def given(node: gs.Node, index: int) -> gs.Tensor | None:
     """Return input ``index`` of ``node``; None when the optional input is absent."""
     if index >= len(node.inputs) or node.inputs[index].is_empty():

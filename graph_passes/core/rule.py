@@ -62,7 +62,7 @@ class Rule(GraphPass, Generic[Match]):
     def apply(self, graph: gs.Graph) -> PassResult:
         """Rewrite every match."""
         result = PassResult()
-        editor = GraphEditor(graph)
+        editor: GraphEditor | None = None  # it reads all names: most rules find nothing
         for node in live_nodes(graph, *self.ops) if self.ops else list(graph.nodes):
             if not self.in_double and numbers_of(node) is Numbers.FP64:
                 continue
@@ -70,6 +70,7 @@ class Rule(GraphPass, Generic[Match]):
             if isinstance(found, Refusal):
                 result.refusals.append(found)
             elif found is not None and self._takes(result, found):
+                editor = GraphEditor(graph) if editor is None else editor
                 self.rewrite(editor, found)
                 result.rewritten += 1
         return result

@@ -2,7 +2,8 @@
 
 Wraps `onnx.shape_inference` on a copy of the graph without its weights: only constants small enough
 to be shape arithmetic keep their values, the others enter as typed inputs, so that inference costs
-milliseconds whatever the model weighs. Local functions are inferred through.
+milliseconds whatever the model weighs. Local functions are inferred through. Where all sizes are numbers,
+what was inferred of equal nodes before is not inferred again (`wpk.graph_passes.core.known_types`).
 
 Inference loses a symbol in arithmetic: Reshape([batch, 6, 8], [-1, 6, 2, 4]) gets an open dimension.
 So where dimensions stay open it runs again with a number in each symbol's place; a dimension that
@@ -19,33 +20,56 @@ from onnx import shape_inference
 from wpk.errors import GraphError
 from wpk.graph_passes.core.carried_states import carried_states
 from wpk.graph_passes.core.free_parts import free_part
+from wpk.graph_passes.core.known_types import (
+    MAX_SHAPE_VALUES,
+    KnownTypes,
+    UnknownTypeError,
+    typed_input,
+)
 from wpk.graph_passes.core.query import Dims, dims, integers, is_op
 from wpk.graph_passes.core.sizes import Size, known_sizes, size_of, sizes_in
-
-# Reshape targets, slice bounds, pads, axes, resize scales: at most a few numbers per dimension.
-# Larger constants cannot decide a shape that wpk carries.
-MAX_SHAPE_VALUES = 1024
 
 # Stand for free dimensions: primes above every size in a model that could cut one off, so that nothing
 # but the dimension itself comes out as this number; 64 bits hold the product of two with a tensor.
 _PROBES = (1_000_003, 1_000_033, 1_000_037, 1_000_039)
 
 
-def infer_shapes(graph: gs.Graph) -> None:
+def has_all_sizes(graph: gs.Graph) -> bool:
+    """Whether types and shapes of all tensors that nodes make are known, and all sizes are numbers."""
+    return all(
+        t.dtype is not None and t.shape is not None and all(isinstance(n, int) for n in t.shape)
+        for node in graph.nodes
+        for t in node.outputs
+        if not t.is_empty()
+    )
+
+
+def infer_shapes(graph: gs.Graph, known: KnownTypes | None = None) -> None:
     """Fill in dtype and shape of every tensor of ``graph`` that inference can decide.
 
     Numbers win over symbols, and symbols of the model (a free batch) over inference's invented
     ones, which are dropped. A tensor that inference says nothing about keeps what it had. Nothing
     is raised for a node that inference cannot follow: its outputs stay as they were.
+
+    Args:
+        graph: Its nodes are in an order in which they can run.
+        known: What was inferred of nodes before, which grows; by default nothing.
     """
+    if known is not None:
+        try:
+            known.fill(graph, _by_onnx)
+        except UnknownTypeError:
+            pass  # dimensions are free, or follow from values that nodes compute
+        else:
+            return
     skeleton = _skeleton(graph)
-    inferred, known = _inferred(skeleton), set(_symbols(graph.inputs))
+    inferred, free = _inferred(skeleton), set(_symbols(graph.inputs))
     made = [t for node in graph.nodes for t in node.outputs if isinstance(t, gs.Variable)]
     for tensor in made:
         if tensor.name in inferred:
-            _refine(tensor, inferred[tensor.name], known)
-    if 0 < len(known) <= len(_PROBES) and any(None in (tensor.shape or ()) for tensor in made):
-        probes = dict(zip(sorted(known), _PROBES, strict=False))
+            _refine(tensor, inferred[tensor.name], free)
+    if 0 < len(free) <= len(_PROBES) and any(None in (tensor.shape or ()) for tensor in made):
+        probes = dict(zip(sorted(free), _PROBES, strict=False))
         # Without values of shape arithmetic: Range(batch) would become a million of them.
         probed = _inferred(_sized(skeleton, probes), data_prop=False)
         for tensor in made:
@@ -109,7 +133,7 @@ def _is_open(kind: onnx.TypeProto | None) -> bool:
     return not all(dim.HasField("dim_value") for dim in kind.tensor_type.shape.dim)
 
 
-def _by_onnx(model: onnx.ModelProto, *, data_prop: bool) -> dict[str, onnx.TypeProto]:
+def _by_onnx(model: onnx.ModelProto, *, data_prop: bool = True) -> dict[str, onnx.TypeProto]:
     try:
         result = shape_inference.infer_shapes(model, strict_mode=False, data_prop=data_prop)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
@@ -152,8 +176,7 @@ def _skeleton(graph: gs.Graph) -> onnx.ModelProto:
         if math.prod(tensor.shape) <= MAX_SHAPE_VALUES:
             initializers.append(exporter.OnnxExporter.export_tensor_proto(tensor))
         else:
-            elem_type = exporter.dtype_to_onnx(tensor.export_dtype)
-            inputs.append(onnx.helper.make_tensor_value_info(tensor.name, elem_type, tensor.shape))
+            inputs.append(typed_input(tensor))
     outputs = [onnx.helper.make_empty_tensor_value_info(t.name) for t in graph.outputs]
     nodes = [exporter.OnnxExporter.export_node(node) for node in graph.nodes]
     proto = onnx.helper.make_graph(nodes, "skeleton", inputs, outputs, initializers)

@@ -10,6 +10,8 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -88,11 +90,16 @@ def _tensor(tensor: gs.Tensor, numbers: dict[int, int]) -> list[object]:
         return []
     number = numbers.setdefault(id(tensor), len(numbers))
     shape = [str(size) for size in dims(tensor) or ["?"]]
-    described: list[object] = [number, str(element_type(tensor)), shape]
+    described: list[object] = [number, _type_words(element_type(tensor)), shape]
     if isinstance(tensor, gs.Constant):
-        single = int(np.prod(tensor.shape, dtype=np.int64)) == 1
+        single = prod(tensor.shape) == 1
         described.append(_value(tensor.values) if single else "constant")
     return described
+
+
+@lru_cache(maxsize=64, typed=True)  # NumPy puts the name of a type together each time
+def _type_words(element_type: object) -> str:
+    return str(element_type)
 
 
 def _value(value: object) -> str:

@@ -36,10 +36,22 @@ def remove_dead_nodes(graph: gs.Graph) -> int:
         waiting.extend(producer for t in read_tensors(node) for producer in t.inputs)
     dead = [node for node in graph.nodes if id(node) not in needed]
     graph.nodes = [node for node in graph.nodes if id(node) in needed]
-    for node in dead:
-        node.inputs.clear()
-        node.outputs.clear()
+    _detach(dead)
     return len(dead)
+
+
+def _detach(nodes: list[gs.Node]) -> None:
+    """Take nodes from their tensors, each tensor once: one may have a thousand readers, and so many die together."""
+    gone = {id(node) for node in nodes}
+    tensors = {id(tensor): tensor for node in nodes for tensor in (*node.inputs, *node.outputs)}
+    for tensor in tensors.values():
+        for linked in (tensor.inputs, tensor.outputs):
+            kept = [node for node in linked if id(node) not in gone]
+            list.clear(linked)  # past graphsurgeon's lists, which look for each of the others
+            list.extend(linked, kept)
+    for node in nodes:
+        list.clear(node.inputs)
+        list.clear(node.outputs)
 
 
 def sort_nodes(graph: gs.Graph) -> None:

@@ -13,6 +13,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.query import (
     ONNX_DOMAINS,
     RANDOM_OPS,
@@ -69,7 +70,7 @@ class ConstantFolding(Rule[_Values]):
 def _is_candidate(node: gs.Node) -> bool:
     if node.domain not in ONNX_DOMAINS or not node.outputs:
         return False
-    return all(t.is_empty() or isinstance(t, gs.Constant) for t in node.inputs)
+    return all(map(is_constant, node.inputs))
 
 
 def _why_not(graph: gs.Graph, node: gs.Node) -> str | None:

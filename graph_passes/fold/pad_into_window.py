@@ -21,6 +21,7 @@ from wpk.graph_passes.core.query import (
     producer,
     rank,
     uniform,
+    window_numbers,
 )
 
 
@@ -53,7 +54,7 @@ class PadIntoWindow(Rule[_PaddedWindow]):
     def rewrite(self, editor: GraphEditor, match: _PaddedWindow) -> None:
         """Add the padding to that of the window."""
         window, padding = match.window, match.padding
-        own = [int(value) for value in window.attrs.get("pads", [0] * len(padding))]
+        own = window_numbers(window, "pads", len(padding) // 2)
         window.attrs["pads"] = [a + b for a, b in zip(own, padding, strict=True)]
         window.attrs.pop("auto_pad", None)
         if window.op == "AveragePool":
@@ -114,7 +115,7 @@ def _why_not_max(
         return f"'{pad.name}' pads with {value}, '{window.name}' with -inf"
     if not lowest and not _cannot_be_negative(pad.inputs[0]):
         return f"'{pad.inputs[0].name}' may be negative, so the zeros around it matter"
-    own = [int(size) for size in window.attrs.get("pads", [0] * len(padding))]
+    own = window_numbers(window, "pads", len(padding) // 2)
     sizes = [int(size) for size in window.attrs["kernel_shape"]] * 2
     if any(a + b >= size for a, b, size in zip(own, padding, sizes, strict=True)):
         return f"a window of '{window.name}' could see padding only"

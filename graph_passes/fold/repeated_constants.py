@@ -18,6 +18,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.kinds import is_elementwise
+from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.query import (
     Dims,
     dims,
@@ -152,7 +153,7 @@ def _cuts_behind(node: gs.Node, axes: int) -> bool:
     starts = integers(given(node, 1))
     places = integers(given(node, 3))
     along = list(range(len(starts or ()))) if given(node, 3) is None else places
-    parameters = all(isinstance(t, gs.Constant) or t.is_empty() for t in node.inputs[1:])
+    parameters = all(map(is_constant, node.inputs[1:]))
     return (
         starts is not None and along is not None and parameters and _are_behind(node, along, axes)
     )

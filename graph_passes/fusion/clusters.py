@@ -113,6 +113,12 @@ class Clusters:
             for name, links in other.chains.items():
                 other.chains[name] = [node for node in links if id(node) not in gone]
 
+    def drop(self, cluster: Cluster) -> None:
+        """Give up a cluster whose nodes all readers have copied."""
+        self.all = [other for other in self.all if other is not cluster]
+        for node in cluster.nodes:
+            del self.owner[id(node)]
+
     def join(self, parts: Sequence[Cluster], anchor: gs.Node | None, name: str) -> None:
         """Make one cluster of several, each of which reads what the one before gives."""
         first, *others = parts

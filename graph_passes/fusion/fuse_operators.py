@@ -17,7 +17,8 @@ operators could have:
 5. Casts and views go into the operators that read them, copied where several do; views that
    cannot be read in place go into the operator that writes them.
 6. A product, the softmax that reads it and the product that reads that become one: attention.
-7. So do a global mean, two products of the row that it gives and what scales by them: a squeeze.
+7. So do a normalisation without parameters and the product that alone reads its rows;
+8. and a global mean, two products of the row that it gives and what scales by them: a squeeze.
 """
 
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from functools import partial
 
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import DType
 from wpk.graph_passes.core import GraphPass, PassResult, Refusal
 from wpk.graph_passes.core.functions import make_call
 from wpk.graph_passes.core.kinds import (
@@ -39,6 +41,7 @@ from wpk.graph_passes.core.query import dims, is_op
 from wpk.graph_passes.fusion.absorb import absorb_views, waits_for_readers
 from wpk.graph_passes.fusion.attention import join_attention
 from wpk.graph_passes.fusion.clusters import Clusters, Takes
+from wpk.graph_passes.fusion.normed_products import join_normed_products
 from wpk.graph_passes.fusion.squeeze import join_squeezes
 
 
@@ -48,9 +51,14 @@ class FuseOperators(GraphPass):
     name = "fuse-operators"
     is_choice = True
 
-    def __init__(self, *, clusters: bool = True) -> None:
-        """Make the pass; without clusters one block would have to read an image, and no squeezes are joined."""
-        self._clusters = clusters
+    def __init__(self, storage: DType = DType.FP32, *, clusters: bool = True) -> None:
+        """Make the pass.
+
+        Args:
+            storage: Of products; those of 16 bits normalise the rows that they read.
+            clusters: Without them one block would have to read an image, and no squeezes are joined.
+        """
+        self._norms, self._clusters = storage.bytes == 2, clusters
 
     def apply(self, graph: gs.Graph) -> PassResult:
         """Plan all operators on the graph as it is, then write them."""
@@ -61,6 +69,8 @@ class FuseOperators(GraphPass):
             refusals[Refusal(node.name, reason)] = None
 
         clusters = plan_operators(graph, refuse, partial(self.takes, result))
+        if self._norms:
+            join_normed_products(clusters)
         if self._clusters:
             join_squeezes(clusters)
         for cluster in clusters.all:

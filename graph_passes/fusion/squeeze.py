@@ -13,27 +13,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
-from wpk.dtypes import DType, from_numpy
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import VIEWS, Numbers, numbers_of
 from wpk.graph_passes.core.query import (
     dims,
-    element_type,
     given,
     integers,
     is_op,
     pads,
-    producer,
     why_any_shared,
 )
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
+from wpk.graph_passes.fusion.made_for import is_multiplied, made_for, rounds
 
 MOST_POOLED = 2**20
 """Elements of an image that blocks which share a row read, or scale, themselves."""
+
+MOST_SCALED = 2**20
+"""Elements of an image times the operations of what scales it, which only the blocks of a row compute."""
 
 MOST_WEIGHTS = 2**20
 """Elements of both weights together."""
@@ -93,42 +92,25 @@ def _around(clusters: Clusters, up: Cluster) -> _Squeeze | None:
     if not _is_product_of_rows(up):
         return None
     assert up.anchor is not None
-    down = _read_by(clusters, up, up.anchor.inputs[0])
+    down = made_for(clusters, up, up.anchor.inputs[0])
     if down is None or not _is_product_of_rows(down):
         return None
     assert down.anchor is not None
     if _weights(down) + _weights(up) > MOST_WEIGHTS or _operands([down, up]) > MOST_OPERANDS:
         return None
-    mean = _read_by(clusters, down, down.anchor.inputs[0])
+    mean = made_for(clusters, down, down.anchor.inputs[0])
     if mean is None or not _is_mean(mean):
         # A row that comes from anywhere is a layer's input, and layers have many rows.
         return None
     if _pooled(mean) > MOST_POOLED:
         return _Squeeze(None, down, up, None)
     scaling, views = _scaling(clusters, mean, up)
-    if scaling is not None and _operands([down, up, scaling]) > MOST_OPERANDS:
+    if scaling is not None and (
+        _operands([down, up, scaling]) > MOST_OPERANDS
+        or len(scaling.nodes) * _pooled(mean) > MOST_SCALED
+    ):
         scaling = None
     return _Squeeze(mean, down, up, scaling, views)
-
-
-def _read_by(clusters: Clusters, reader: Cluster, tensor: gs.Tensor) -> Cluster | None:
-    """The cluster whose output a cluster alone reads as ``tensor``, through views and roundings."""
-    chain = reader.chains.get(tensor.name, ())
-    source = chain[0].inputs[0] if chain else tensor
-    maker = producer(source)
-    owner = None if maker is None else clusters.owner.get(id(maker))
-    if owner is None or owner.output is not source or not all(map(_only_views, chain)):
-        return None
-    between = [source, *(link.outputs[0] for link in chain)]
-    return owner if why_any_shared(clusters.graph, between) is None else None
-
-
-def _only_views(node: gs.Node) -> bool:
-    return is_op(node, *VIEWS) or _rounds(node)
-
-
-def _rounds(node: gs.Node) -> bool:
-    return is_op(node, "Cast") and all(map(_multiplied, (*node.inputs, *node.outputs)))
 
 
 def _begins(cluster: Cluster) -> bool:
@@ -143,7 +125,7 @@ def _is_product_of_rows(cluster: Cluster) -> bool:
     if node is None or not is_op(node, "Conv", "Gemm", "MatMul") or not _begins(cluster):
         return False
     data, weight = node.inputs[:2]
-    if not isinstance(weight, gs.Constant) or not _multiplied(weight) or not _multiplied(data):
+    if not isinstance(weight, gs.Constant) or not is_multiplied(weight) or not is_multiplied(data):
         return False
     shape, given_shape = list(weight.shape), dims(data) or []
     if is_op(node, "Conv"):
@@ -154,15 +136,6 @@ def _is_product_of_rows(cluster: Cluster) -> bool:
     if node.attrs.get("transA", 0) or len(given_shape) != 2 or len(shape) != 2:
         return False
     return bool(max(shape) <= MOST_CHANNELS)
-
-
-def _multiplied(tensor: gs.Tensor) -> bool:
-    """Whether a tensor is of a type that is computed with in fp32."""
-    dtype = element_type(tensor)
-    if isinstance(dtype, int):
-        return dtype == onnx.TensorProto.BFLOAT16
-    found = None if dtype is None else from_numpy(np.dtype(dtype))
-    return found in (DType.FP32, DType.FP16, DType.BF16)
 
 
 def _weights(cluster: Cluster) -> int:
@@ -185,7 +158,7 @@ def _is_mean(cluster: Cluster) -> bool:
         return False
     place = next(index for index, each in enumerate(cluster.nodes) if each is node)
     chain = cluster.chains.get(node.inputs[0].name, ())
-    if not all(map(_rounds, (*cluster.nodes[:place], *chain))):
+    if not all(map(rounds, (*cluster.nodes[:place], *chain))):
         return False
     axes = _mean_axes(node)
     shape = dims(node.inputs[0]) or []
@@ -256,7 +229,7 @@ def _fits(node: gs.Node, shape: Sequence[int | str | None], axes: Sequence[int])
         return False
     for tensor in (*outside_inputs(node), *node.outputs):
         own = dims(tensor)
-        if own is None or not _multiplied(tensor):
+        if own is None or not is_multiplied(tensor):
             return False
         padded = [1] * (len(shape) - len(own)) + own
         one_of_channel = all(padded[axis] == 1 for axis in axes)

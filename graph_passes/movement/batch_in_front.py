@@ -20,6 +20,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.kinds import ROWS, SOFTMAX, is_elementwise
+from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.query import REDUCTIONS, Dims, dims, is_op, same_dims
 from wpk.graph_passes.movement.behind_joins import (
     behind_concat,
@@ -104,7 +105,7 @@ def _behind_rows(node: gs.Node, turn: Turn) -> Swap | None:
 
 
 def _rows(tensors: list[gs.Tensor]) -> list[gs.Tensor]:
-    return [t for t in tensors if t.is_empty() or isinstance(t, gs.Constant)]
+    return [t for t in tensors if is_constant(t)]
 
 
 def _is_row(tensor: gs.Tensor) -> bool:

@@ -7,6 +7,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.core.kinds import VIEWS
+from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.query import dims, given, integers, is_op, producer, static_shape, values
 from wpk.graph_passes.movement.reshape_chains import permutation
 
@@ -29,7 +30,7 @@ def whole_rows(places: Places, width: int) -> NDArray[np.int64] | None:
 
 def moves(node: gs.Node | None) -> bool:
     """Whether a node gives elements of its first input, which its other inputs, constants, choose."""
-    return node is not None and is_op(node, *_MOVING) and _is_constant(node)
+    return node is not None and is_op(node, *_MOVING) and all(map(is_constant, node.inputs[1:]))
 
 
 def moved_from(tensor: gs.Tensor, source: gs.Tensor) -> Places | None:
@@ -53,10 +54,6 @@ def moved_from(tensor: gs.Tensor, source: gs.Tensor) -> Places | None:
                 else MOVES[node.op](node, [places])
             )
     return places
-
-
-def _is_constant(node: gs.Node) -> bool:
-    return all(isinstance(each, gs.Constant) or each.is_empty() for each in node.inputs[1:])
 
 
 def _part(node: gs.Node, output: gs.Tensor, data: Places) -> Places | None:

@@ -15,6 +15,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import NewConstant, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import Dims, dims, is_op, made_by
+from wpk.graph_passes.core.reshape_target import reshape_target
 from wpk.graph_passes.core.sizes import ONE, Size, known_sizes, product
 from wpk.graph_passes.movement.counting import (
     Count,
@@ -22,7 +23,6 @@ from wpk.graph_passes.movement.counting import (
     sum_of,
     times,
 )
-from wpk.graph_passes.movement.reshape_target import reshape_target
 
 _VIEWS = ("Reshape", "Flatten")
 

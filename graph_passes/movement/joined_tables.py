@@ -88,7 +88,7 @@ class JoinedTables(Rule[_Rows]):
         batch: Dims = list(first.ids.shape)[:-1]
         index = first.ids
         if columns != list(range(int(first.ids.shape[-1]))):
-            places = editor.constant(f"{node.name}_columns", np.array(columns, np.int64))
+            places = part.ints(columns)
             index = part.add("Gather", index, places, shape=[*batch, len(columns)], axis=len(batch))
         tables = _tables(match.rows)
         joined: gs.Constant = tables[0]
@@ -98,10 +98,7 @@ class JoinedTables(Rule[_Rows]):
         width = int(joined.shape[1])
         made = part.add("Gather", joined, index, shape=[*batch, len(columns), width], axis=0)
         if not first.own_axis:
-            shape: Dims = [*batch, len(columns) * width]
-            sizes = [0] * len(batch) + [len(columns) * width]
-            target = editor.constant(f"{node.name}_sizes", np.array(sizes, np.int64))
-            made = part.add("Reshape", made, target, shape=shape)
+            made = part.reshaped(made, [*batch, len(columns) * width])
         inputs = list(node.inputs)
         inputs[match.start : match.start + len(columns)] = [made]
         if len(inputs) > 1:

@@ -56,8 +56,7 @@ class PlacedSelections(Rule[_Selection]):
         match.node.outputs = [gs.Variable(name, np.dtype(np.int64), [None, 3])]
         placed = to.placed(match)
         first = to.add("Gather", placed, to.ints(0), shape=placed.shape[:1], axis=1)
-        selected = to.add("GreaterOrEqual", first, to.ints(0), shape=placed.shape[:1])
-        selected.dtype = np.dtype(np.bool_)
+        selected = to.add("GreaterOrEqual", first, to.ints(0), dtype=np.bool_)
         kept = to.add("Compress", placed, selected, shape=list(output.shape), axis=0)
         editor.replace(output, kept)
         make_call(editor.graph, to.body, placed, stem=match.node.name)
@@ -118,13 +117,8 @@ class _Writer(NodeParts):
         )
         return self.inside("ScatterND", empty, index, rows, shape=whole)
 
-    def inside(self, op: str, *inputs: gs.Tensor, shape: Dims, **attributes: object) -> gs.Tensor:
+    def inside(self, op: str, *inputs: gs.Tensor, shape: Dims, **attributes: Any) -> gs.Tensor:
         """Add a node of the body; all of them compute with int64."""
-        made = self.add(op, *inputs, shape=shape, **attributes)
-        made.dtype = np.dtype(np.int64)
+        made = self.add(op, *inputs, shape=shape, dtype=np.int64, **attributes)
         self.body.append(made.inputs[0])
         return made
-
-    def ints(self, values: Any) -> gs.Constant:
-        """A constant."""
-        return self.editor.constant(f"{self.node.name}_number", np.array(values, np.int64))

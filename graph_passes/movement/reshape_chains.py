@@ -15,7 +15,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import NewConstant, Refusal, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import Dims, dims, made_by
-from wpk.graph_passes.movement.reshape_target import reshape_target
+from wpk.graph_passes.core.reshape_target import reshape_target
 
 RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 

@@ -3,6 +3,7 @@
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.kinds import ROWS, is_elementwise
+from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.query import is_op, static_shape
 
 
@@ -13,7 +14,7 @@ def is_row_wise(node: gs.Node) -> bool:
         return False
     if is_op(node, *ROWS):
         axis = node.attrs.get("axis", -1)
-        constant = all(isinstance(t, gs.Constant) or t.is_empty() for t in node.inputs[1:])
+        constant = all(map(is_constant, node.inputs[1:]))
         return (
             constant and axis in (-1, len(shape) - 1) and not is_op(node, "InstanceNormalization")
         )

@@ -22,7 +22,7 @@ from wpk.graph_passes.core.query import (
     same_dims,
     why_not_replace,
 )
-from wpk.graph_passes.movement.reshape_target import reshape_target
+from wpk.graph_passes.core.reshape_target import reshape_target
 from wpk.graph_passes.movement.views import (
     MOST_AXES,
     Dim,

@@ -7,10 +7,10 @@ An axis of one element is expanded as it is. The repeats are constant.
 
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import Dims, dims, integers
 
 
@@ -46,19 +46,17 @@ class TileViews(Rule[_Tile]):
 
     def rewrite(self, editor: GraphEditor, match: _Tile) -> None:
         """Insert an axis in front of each that is repeated, of two at a time: copies have few axes."""
-        output, x, shape = match.node.outputs[0], match.node.inputs[0], list(match.shape)
+        to, x, shape = NodeParts(editor, match.node), match.node.inputs[0], list(match.shape)
         repeated = [axis for axis, count in enumerate(match.repeats) if count != 1]
         for first in range(0, len(repeated), 2) or (0,):
             counts = {axis: match.repeats[axis] for axis in repeated[first : first + 2]}
-            x = _repeated(editor, x, shape, counts, output)
+            x = _repeated(to, x, shape, counts)
             for axis, count in counts.items():
                 shape[axis] = int(shape[axis] or 1) * count
-        editor.replace(output, x)
+        editor.replace(match.node.outputs[0], x)
 
 
-def _repeated(
-    editor: GraphEditor, x: gs.Tensor, shape: Dims, counts: dict[int, int], like: gs.Tensor
-) -> gs.Tensor:
+def _repeated(to: NodeParts, x: gs.Tensor, shape: Dims, counts: dict[int, int]) -> gs.Tensor:
     """The tensor with some of its axes repeated."""
     apart: Dims = []
     grown: Dims = []
@@ -71,17 +69,5 @@ def _repeated(
         apart.append(size)
         grown.append(count if size == 1 else size)
         joined.append(size * count if isinstance(size, int) else size)
-    x = _reshaped(editor, x, apart, like)
-    target = editor.constant(f"{like.name}_repeats", _sizes(grown, 1))
-    x = editor.add("Expand", [x, target], like=like, shape=grown)
-    return _reshaped(editor, x, joined, like)
-
-
-def _reshaped(editor: GraphEditor, x: gs.Tensor, shape: Dims, like: gs.Tensor) -> gs.Variable:
-    """The tensor in another shape; a size that is not known stays in front."""
-    sizes = editor.constant(f"{like.name}_sizes", _sizes(shape, 0))
-    return editor.add("Reshape", [x, sizes], like=like, shape=shape)
-
-
-def _sizes(shape: Dims, unknown: int) -> np.ndarray:
-    return np.array([size if isinstance(size, int) else unknown for size in shape], np.int64)
+    repeats = to.ints([size if isinstance(size, int) else 1 for size in grown])
+    return to.reshaped(to.add("Expand", to.reshaped(x, apart), repeats, shape=grown), joined)

@@ -17,6 +17,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.kinds import MATRIX, SPATIAL, is_anchor, is_elementwise
+from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.query import dims, is_op, producer, same_dims
 from wpk.graph_passes.movement.turns import Swap, Turn, transpose_of, turned
 
@@ -65,7 +66,7 @@ class _Operand:
     def __init__(self, tensor: gs.Tensor, perm: list[int], rank: int) -> None:
         self._tensor, self._perm, self._rank = tensor, perm, rank
         turn = _turn(tensor)
-        self.is_constant = isinstance(tensor, gs.Constant) or bool(tensor.is_empty())
+        self.is_constant = is_constant(tensor)
         self.is_turned = turn is not None and turn.perm == perm
         self.is_known = self.is_constant or len(dims(tensor) or []) == rank
         self.source = turn.source if turn is not None and turn.perm == perm else tensor

@@ -1,5 +1,7 @@
 """Which nodes may compute in a 16-bit type, and what stands in the way of the others."""
 
+import math
+
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
@@ -89,21 +91,33 @@ def why_not_held(node: gs.Node, dtype: DType) -> str | None:
         array = values(tensor)
         if array is None or array.size == 0:
             continue
-        reason = _why_array_not_held(array.astype(np.float32), dtype)
-        if reason is not None and (reason[1] or (is_elementwise(node) and array.size == 1)):
-            return f"'{tensor.name}' {reason[0]}"
+        reason = _why_too_large(array, dtype)
+        if reason is None and is_elementwise(node) and array.size == 1:
+            reason = _why_rounded_away(array, dtype)
+        if reason is not None:
+            return f"'{tensor.name}' {reason}"
     return None
 
 
-def _why_array_not_held(array: NDArray[np.float32], dtype: DType) -> tuple[str, bool] | None:
-    """Return the reason and whether it holds for weights too, not only for scalars."""
-    finite = array[np.isfinite(array)]
-    largest = float(np.abs(finite).max(initial=0.0))
+def _why_too_large(array: NDArray[np.generic], dtype: DType) -> str | None:
+    """Say which finite number becomes infinite: if any does, the largest."""
+    largest = max(abs(float(array.max())), abs(float(array.min())))
+    if not math.isfinite(largest):
+        finite = array[np.isfinite(array)]
+        largest = float(np.abs(finite).max(initial=0.0))
     with np.errstate(over="ignore"):  # what is too large becomes infinite
-        rounded = finite.astype(dtype.numpy).astype(np.float32)
-    if not bool(np.isfinite(rounded).all()):
-        return f"holds {largest:g}, {dtype} ends at {dtype.largest:g}", True
-    scale = np.where(finite == 0, 1, np.abs(finite))
-    if bool((np.abs(rounded - finite) > MAX_SCALAR_ERROR * scale).any()):
-        return f"holds {float(finite.reshape(-1)[0]):g}, which {dtype} rounds away", False
-    return None
+        rounded = np.float32(largest).astype(dtype.numpy)
+    if np.isfinite(rounded.astype(np.float32)):
+        return None
+    return f"holds {largest:g}, {dtype} ends at {dtype.largest:g}"
+
+
+def _why_rounded_away(number: NDArray[np.generic], dtype: DType) -> str | None:
+    """Say which finite number changes by more than a rounding; it does not become infinite."""
+    value = np.float32(number.reshape(())[()])
+    if not np.isfinite(value):
+        return None
+    rounded = value.astype(dtype.numpy).astype(np.float32)
+    if abs(rounded - value) <= MAX_SCALAR_ERROR * (abs(value) or 1):
+        return None
+    return f"holds {float(value):g}, which {dtype} rounds away"

@@ -16,6 +16,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.exact import moved_constant
+from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.query import (
     dims,
     given,
@@ -101,7 +102,7 @@ def _keeps_columns(node: gs.Node) -> bool:
     """Whether a node works on each column by itself, with constants alone."""
     if is_op(node, "Add"):
         return split_constant(node) is not None
-    return all(t.is_empty() or isinstance(t, gs.Constant) for t in node.inputs[1:])
+    return all(map(is_constant, node.inputs[1:]))
 
 
 def _variable(node: gs.Node) -> gs.Tensor:
@@ -136,7 +137,7 @@ def _parameters(
 ) -> list[gs.Tensor]:
     """The other inputs of a node, for the columns from ``begin`` on."""
     columns = sum(match.sizes)
-    others = [t for t in node.inputs if isinstance(t, gs.Constant) or t.is_empty()]
+    others = [t for t in node.inputs if is_constant(t)]
     if node is match.product:
         transposed = is_op(node, "Gemm") and node.attrs.get("transB", 0)
         first = is_op(node, "Conv") or transposed

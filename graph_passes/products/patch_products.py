@@ -20,7 +20,15 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.node_parts import NodeParts
-from wpk.graph_passes.core.query import Dims, dims, given, pads, pads_by_itself, static_shape
+from wpk.graph_passes.core.query import (
+    Dims,
+    dims,
+    given,
+    pads,
+    pads_by_itself,
+    static_shape,
+    window_numbers,
+)
 from wpk.graph_passes.fold.linear_operator import why_not_linear
 
 VECTOR = 8
@@ -67,7 +75,7 @@ class _PatchRule(Rule[_Patches]):
         if weight is None or prod(weight[2:]) == 1 or self.is_usual is not _is_usual(node, weight):
             return None
         window = tuple(weight[2:])
-        if [int(each) for each in node.attrs.get("strides", [1] * len(window))] != [*window]:
+        if window_numbers(node, "strides", len(window)) != [*window]:
             return None
         reason = why_not_linear(node) or _why_no_patches(node)
         image = dims(node.outputs[0] if node.op == "ConvTranspose" else node.inputs[0]) or []
@@ -130,13 +138,13 @@ def _to_rows(editor: GraphEditor, match: _Patches) -> gs.Tensor:
     batch, filters, channels = x.shape[0], *map(int, weight.shape[:2])
     cut = [size for pair in zip(match.grid, match.window, strict=True) for size in pair]
     places, inside = range(2, 2 + len(cut), 2), range(3, 2 + len(cut), 2)
-    apart = _reshaped(part, x, [batch, channels, *cut])
-    patches = _transposed(part, apart, [0, *places, 1, *inside])
-    rows = _reshaped(part, patches, [batch, prod(match.grid), channels * prod(match.window)])
+    apart = part.reshaped(x, [batch, channels, *cut])
+    patches = part.transposed(apart, [0, *places, 1, *inside])
+    rows = part.reshaped(patches, [batch, prod(match.grid), channels * prod(match.window)])
     name = editor.new_name(f"{weight.name}_rows")
     matrix = moved_constant(name, weight, lambda held: held.reshape(filters, -1).T)
     product = _product(part, rows, matrix, given(node, 2))
-    return _reshaped(part, _transposed(part, product, [0, 2, 1]), [batch, filters, *match.grid])
+    return part.reshaped(part.transposed(product, [0, 2, 1]), [batch, filters, *match.grid])
 
 
 def _from_rows(editor: GraphEditor, match: _Patches) -> gs.Tensor:
@@ -145,7 +153,7 @@ def _from_rows(editor: GraphEditor, match: _Patches) -> gs.Tensor:
     x, weight = node.inputs[:2]
     batch, channels, filters = x.shape[0], *map(int, weight.shape[:2])
     axes, patch = len(match.window), prod(match.window)
-    pixels = _reshaped(part, x, [batch, channels, prod(match.grid)])
+    pixels = part.reshaped(x, [batch, channels, prod(match.grid)])
     order = (0, *range(2, 2 + axes), 1)
     name = editor.new_name(f"{weight.name}_rows")
     matrix = moved_constant(
@@ -155,13 +163,13 @@ def _from_rows(editor: GraphEditor, match: _Patches) -> gs.Tensor:
     if bias is not None:
         name = editor.new_name(f"{bias.name}_rows")
         bias = moved_constant(name, bias, lambda held: np.tile(held, patch))
-    product = _product(part, _transposed(part, pixels, [0, 2, 1]), matrix, bias)
-    apart = _reshaped(part, product, [batch, *match.grid, *match.window, filters])
+    product = _product(part, part.transposed(pixels, [0, 2, 1]), matrix, bias)
+    apart = part.reshaped(product, [batch, *match.grid, *match.window, filters])
     places = [
         axis for pair in zip(range(axes), range(axes, 2 * axes), strict=True) for axis in pair
     ]
-    image = _transposed(part, apart, [0, 1 + 2 * axes, *(1 + axis for axis in places)])
-    return _reshaped(part, image, list(node.outputs[0].shape))
+    image = part.transposed(apart, [0, 1 + 2 * axes, *(1 + axis for axis in places)])
+    return part.reshaped(image, list(node.outputs[0].shape))
 
 
 def _product(
@@ -170,13 +178,3 @@ def _product(
     shape: Dims = [*rows.shape[:2], int(matrix.shape[1])]
     product = part.add("MatMul", rows, matrix, shape=shape)
     return product if bias is None else part.add("Add", product, bias, shape=shape)
-
-
-def _transposed(part: NodeParts, x: gs.Tensor, perm: list[int]) -> gs.Tensor:
-    return part.add("Transpose", x, shape=[x.shape[axis] for axis in perm], perm=perm)
-
-
-def _reshaped(part: NodeParts, x: gs.Tensor, shape: Dims) -> gs.Tensor:
-    sizes = [shape[0] if isinstance(shape[0], int) else 0, *shape[1:]]
-    target = part.editor.constant(f"{part.node.name}_sizes", np.array(sizes, np.int64))
-    return part.add("Reshape", x, target, shape=shape)

@@ -16,7 +16,16 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.query import dims, floats, given, made_by, pads, rank, why_shared
+from wpk.graph_passes.core.query import (
+    dims,
+    floats,
+    given,
+    made_by,
+    pads,
+    rank,
+    why_shared,
+    window_numbers,
+)
 from wpk.graph_passes.fold.linear_operator import (
     float_weight,
     input_channels,
@@ -140,7 +149,7 @@ def _why_not_channels_only(product: gs.Node) -> str | None:
 def _why_not_tiles(pool: gs.Node) -> str | None:
     """Say why the windows of ``pool`` do not tile: overlap, leave gaps, or reach outside."""
     size = list(pool.attrs["kernel_shape"])
-    if list(pool.attrs.get("strides", [1] * len(size))) != size:
+    if window_numbers(pool, "strides", len(size)) != size:
         return f"the windows of '{pool.name}' overlap or leave gaps"
     if pads(pool) or _rounds_up(pool):
         return f"the windows of '{pool.name}' reach outside the image"

@@ -25,6 +25,7 @@ from wpk.graph_passes.core.query import (
     split_constant,
     why_any_shared,
     why_shared,
+    window_numbers,
 )
 from wpk.graph_passes.fold.linear_operator import (
     Vector,
@@ -128,13 +129,13 @@ def _added(graph: gs.Graph, conv: gs.Node, other: gs.Tensor) -> tuple[Vector, Ve
     reason = _why_not(graph, beside)
     if reason is not None:
         return reason
-    for name in ("strides", "group", "dilations"):
+    for name in ("strides", "dilations"):
         if _numbers(conv, name) != _numbers(beside, name):
             return f"'{conv.name}' and '{beside.name}' have other {name}"
-    begins = [
-        large - small
-        for large, small in zip(_pads(conv), _pads(beside), strict=True)
-    ][: len(_window(conv))]  # fmt: skip
+    if conv.attrs.get("group", 1) != beside.attrs.get("group", 1):
+        return f"'{conv.name}' and '{beside.name}' have other group"
+    pads = zip(_numbers(conv, "pads"), _numbers(beside, "pads"), strict=True)
+    begins = [large - small for large, small in pads][: len(_window(conv))]
     if any(step != 1 for step in _numbers(conv, "dilations")) and any(begins):
         return f"'{conv.name}' is dilated"
     placed = _placed(float_weight(beside), _window(conv), begins)
@@ -170,7 +171,7 @@ def _diagonal(graph: gs.Graph, conv: gs.Node, other: gs.Tensor) -> tuple[Vector,
     window = tuple(1 for _ in weight.shape[2:])
     scale = np.zeros((channels, group, *window))
     scale[(np.arange(channels), np.arange(channels) % group)] = factors.reshape(-1, *window)
-    begins = _pads(conv)[: len(window)]
+    begins = _numbers(conv, "pads")[: len(window)]
     if any(step != 1 for step in _numbers(conv, "dilations")) and any(begins):
         return f"'{conv.name}' is dilated"
     placed = _placed(scale, _window(conv), begins)
@@ -195,13 +196,5 @@ def _window(conv: gs.Node) -> list[int]:
     return [int(size) for size in conv.inputs[1].shape[2:]]
 
 
-def _pads(conv: gs.Node) -> list[int]:
-    """Padding in front of each spatial dimension, then behind."""
-    given_pads = conv.attrs.get("pads") or [0] * (2 * len(_window(conv)))
-    return [int(size) for size in given_pads]
-
-
 def _numbers(conv: gs.Node, name: str) -> list[int]:
-    """An attribute of a convolution, with what ONNX takes where there is none."""
-    default = 1 if name == "group" else [1] * len(_window(conv))
-    return [int(number) for number in np.atleast_1d(conv.attrs.get(name, default))]
+    return window_numbers(conv, name, len(_window(conv)))

@@ -8,7 +8,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.query import Dims, dims, element_type
-from wpk.graph_passes.movement.reshape_target import target_of
+from wpk.graph_passes.core.reshape_target import target_of
 
 
 def turned(editor: GraphEditor, tensor: gs.Tensor, perm: Sequence[int], name: str) -> gs.Tensor:

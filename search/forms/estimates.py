@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from wpk.problems import Problem
+from wpk.performance import bound
+from wpk.problems import Problem, lifted
 from wpk.schedules import TEMPLATES
-from wpk.search.models import WAVES, Pruning, Shortlists, shortlist_all
+from wpk.search.models import WAVES, Pruning, Shortlists, least_seconds, shortlist_all
 from wpk.targets import Target
 
 
 @dataclass
 class Estimates:
-    """Estimates remember the shortlists of every problem that they were asked for.
+    """Estimates remember what they were asked for: seconds of problems that differ in more than numbers, and shortlists.
 
     Attributes:
         target: The GPU.
@@ -26,6 +27,7 @@ class Estimates:
     skip: Collection[str] = ()
     pruning: Pruning = WAVES
     shortlists: dict[Problem, Shortlists] = field(default_factory=dict)
+    _seconds: dict[Problem, float] = field(default_factory=dict)
 
     def seconds(self, problem: Problem) -> float:
         """Return the estimate of the best schedule of any template, before it is compiled.
@@ -33,7 +35,18 @@ class Estimates:
         Raises:
             ScheduleError: No template computes the problem.
         """
-        return min(each.ranked[0].estimate for each in self.of([problem])[problem].templates)
+        if problem not in self._seconds:
+            self._seconds[problem] = self._least(problem)
+        return self._seconds[problem]
+
+    def _least(self, problem: Problem) -> float:
+        if problem in self.shortlists:
+            return min(each.ranked[0].estimate for each in self.shortlists[problem].templates)
+        alike = lifted(problem).problem  # by numbers that change no estimate
+        if alike not in self._seconds:
+            asked = TEMPLATES, self.target, self.skip, self.pruning
+            self._seconds[alike] = least_seconds(problem, *asked)
+        return self._seconds[alike]
 
     def headroom(self, problem: Problem) -> float:
         """Return the seconds of this estimate that another form could save at most: beyond bound and launch.
@@ -41,7 +54,7 @@ class Estimates:
         Raises:
             ScheduleError: No template computes the problem.
         """
-        floor = self.of([problem])[problem].bound.seconds + self.target.launch_seconds
+        floor = bound(problem, self.target).seconds + self.target.launch_seconds
         return max(0.0, self.seconds(problem) - floor)
 
     def of(self, problems: Collection[Problem]) -> Mapping[Problem, Shortlists]:

@@ -17,6 +17,7 @@ from wpk.search.models.static_search import (
     check_skips,
     choose,
     finalist_of,
+    least_seconds,
     shortlist_all,
     shortlist_problems,
     spill_words,

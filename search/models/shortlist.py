@@ -8,6 +8,7 @@ the order of these limits, and only until no uncounted schedule can enter the ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -43,6 +44,7 @@ that a searcher draws within 11 % (geometric means)."""
 
 _THINNING_SEED = 0
 _TIE_DIGITS = 9  # scores that agree to so many digits differ by rounding only
+_ROUNDING = 1e-9  # by which an estimate may differ where it is computed among others
 
 Template = ScheduleTemplate[Any, Any]
 
@@ -101,6 +103,40 @@ def shortlist(
     return Shortlist(template, funnel, models.predictions(kept, costs))
 
 
+def least_estimate(
+    problem: Problem,
+    templates: Sequence[Template],
+    target: Target,
+    bound: Bound,
+    pruning: Pruning = WAVES,
+) -> float | None:
+    """Return the least estimate of all schedules on the shortlists of some templates; None where none is legal.
+
+    Bank conflicts never make a schedule faster: a template whose estimates are all larger without them is not
+    shortlisted.
+
+    Args:
+        problem: A problem that all of the templates carry.
+        templates: Where the schedules come from.
+        target: The GPU.
+        bound: The problem's bound on the target.
+        pruning: What keeps them.
+    """
+    views = []
+    for template in templates:
+        _, legal = template.space(problem, target)
+        if _rows(legal):
+            models = _Models(problem, template, target, bound, _thin(legal), pruning)
+            views.append((float(models.without_conflicts.min()), models, _rows(legal)))
+    best = None
+    for floor, models, count in sorted(views, key=lambda view: view[0]):
+        if best is not None and floor > best * (1 + _ROUNDING):
+            break
+        seconds = models.predictions(*_keep_of_each_family(models, count))[0].estimate
+        best = seconds if best is None else min(best, seconds)
+    return best
+
+
 def predict(
     problem: Problem, template: Template, schedule: Schedule, target: Target, bound: Bound
 ) -> Prediction:
@@ -138,20 +174,28 @@ class _Models:
     def work(self) -> Work:
         return self.template.work(self.problem, self.columns, self.target)
 
+    @cached_property
+    def without_conflicts(self) -> Floats:
+        """Estimates of all schedules as if no load conflicted: no schedule is faster than so."""
+        return estimate(self.work, self.bound, self.target)
+
     def order(self) -> tuple[NDArray[np.int64], Floats]:
         """Return rows by falling score without conflicts, ties by estimate, then by the parameters."""
         score = self.pruning.score(self.work, self.bound, self.target, None)
-        seconds = estimate(self.work, self.bound, self.target)
         rounded = score.round(_TIE_DIGITS)
-        return np.lexsort((seconds, -rounded)), rounded
+        return np.lexsort((self.without_conflicts, -rounded)), rounded
 
     def costs(self, rows: list[int]) -> dict[int, SharedCost]:
         """Return what the shared memory loads of some schedules cost, by row."""
         accesses_of = self.template.accesses_of(self.problem)
-        return {
-            row: shared_cost(tuple(accesses_of(schedule)))
-            for row, schedule in zip(rows, self.schedules(rows), strict=True)
-        }
+        costs: dict[int, SharedCost] = {}
+        known: dict[int, tuple[Sequence[SharedAccess], SharedCost]] = {}  # by identity
+        for row, schedule in zip(rows, self.schedules(rows), strict=True):
+            accesses = accesses_of(schedule)
+            if id(accesses) not in known:
+                known[id(accesses)] = accesses, shared_cost(tuple(accesses))
+            costs[row] = known[id(accesses)][1]
+        return costs
 
     def schedules(self, rows: list[int]) -> list[Schedule]:
         """Return some of the schedules; their columns are read once for all of them."""

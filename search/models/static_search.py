@@ -19,6 +19,7 @@ from wpk.build import Compilation, KernelResources
 from wpk.candidate import Candidate
 from wpk.did_you_mean import choices_words
 from wpk.errors import ScheduleError
+from wpk.garbage import collected_behind
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.performance import Bound, bound, estimate
@@ -27,7 +28,14 @@ from wpk.problems import Problem, lifted
 from wpk.progress import Progress
 from wpk.schedules import TEMPLATE_OF
 from wpk.search.models.pruning import WAVES, Pruning
-from wpk.search.models.shortlist import Prediction, Shortlist, Template, predict, shortlist
+from wpk.search.models.shortlist import (
+    Prediction,
+    Shortlist,
+    Template,
+    least_estimate,
+    predict,
+    shortlist,
+)
 from wpk.targets import Target
 
 FINALISTS = 8
@@ -154,6 +162,7 @@ def check_skips(skip: Collection[str], templates: Iterable[Template]) -> None:
         )
 
 
+@collected_behind()
 def shortlist_all(
     problem: Problem,
     templates: Iterable[Template],
@@ -192,6 +201,33 @@ def shortlist_all(
     if not shortlists:
         raise _no_template(problem, target, refusals)
     return Shortlists(problem, target, limit, tuple(shortlists), tuple(refusals))
+
+
+@collected_behind()
+def least_seconds(
+    problem: Problem,
+    templates: Iterable[Template],
+    target: Target,
+    skip: Collection[str] = (),
+    pruning: Pruning = WAVES,
+) -> float:
+    """Return the least estimate on the shortlists that `shortlist_all` gives, in less time.
+
+    Raises:
+        ScheduleError: No template can compute the problem, or none has a legal schedule; says why of each.
+    """
+    carriers = [
+        template
+        for template in templates
+        if isinstance(problem, template.problem_type)
+        and template.name not in skip
+        and template.why_not(problem, target) is None
+    ]
+    found = least_estimate(problem, carriers, target, bound(problem, target), pruning)
+    if found is None:  # which says why
+        lists = shortlist_all(problem, templates, target, skip, pruning).templates
+        found = min(each.ranked[0].estimate for each in lists)
+    return found
 
 
 def shortlist_problems(

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar
 
 from wpk.codec import FieldError, decode, encode
-from wpk.options import BuildOptions, SearchOptions
 from wpk.search.store.key import canonical_json, json_digest
+from wpk.search.store.older_lines import run_of_today, trial_of_today
 from wpk.search.store.records import RunRecord, RunState, TrialRecord
 from wpk.search.store.rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
 from wpk.search.store.schema import SCHEMA, StoreError
@@ -25,35 +25,6 @@ T = TypeVar("T")
 
 _READABLE = range(1, SCHEMA + 1)
 """Schemas of files that can be imported."""
-
-_NAMES_SEARCHERS = 3
-"""The first schema whose trials say who proposed them."""
-
-_SKIPS_TEMPLATES = 4
-"""The first schema whose runs say which schedule templates they left out; before, none could be."""
-
-_REMEMBERS_OPTIONS = 5
-"""The first schema whose runs hold options as `wpk.options` has them."""
-
-_FALLS_BACK = 6
-"""The first schema whose runs say what becomes of nodes without a kernel, which were refused before, and
-whose shapes are ranges."""
-
-_NAMES_PRUNING = 7
-"""The first schema whose runs say what narrowed the schedules down; before, there was one score."""
-
-_SAYS_FORMS = 8
-"""The first schema whose runs say whether forms compete, which before did not."""
-
-_FIXED = "fixed"
-
-_OLDER_OPTIONS = {
-    **{name: name for name in ("target", "precision", "shapes", "effort", "budget", "operators")},
-    "skipped_passes": "skip_passes",
-    "skipped_templates": "skip_templates",
-    "searcher": "search",
-}
-"""Options as older schemas call them, and as they are called now."""
 
 
 @dataclass(frozen=True)
@@ -209,38 +180,14 @@ class _Reader:
             self._wrong(f"is the last: {words(*seen)} were read, the header says {words(*told)}")
 
     def _run(self, data: Any) -> RunRecord:
-        if self._schema == 1 and isinstance(data, dict):
-            data = {**data, "request": None}  # schema 2 added it
-        request = data.get("request") if isinstance(data, dict) else None
-        if self._schema < _SKIPS_TEMPLATES and isinstance(request, dict):
-            request = {**request, "skipped_templates": []}
-        if self._schema < _REMEMBERS_OPTIONS and isinstance(data, dict):
-            data = {key: value for key, value in data.items() if key != "argv"}
-            if isinstance(request, dict):
-                data["request"] = self._options(request, data.get("seed"))
-        if self._schema < _FALLS_BACK and isinstance(data, dict):
-            data = {**data, "request": _with_ranges(data.get("request"))}
-        if self._schema < _NAMES_PRUNING and isinstance(data, dict):
-            data = {**data, "request": _with_pruning(data.get("request"))}
-        if self._schema < _SAYS_FORMS and isinstance(data, dict):
-            data = {**data, "request": _with_fixed_forms(data.get("request"))}
+        try:
+            data = run_of_today(data, self._schema)
+        except FieldError as error:
+            self._wrong(str(error))
         run = self._decode(data, RunRecord, "run")
         self._runs.add(run.id)
         # Wherever it was running, it is not running in this store.
         return replace(run, state=RunState.INTERRUPTED) if run.state is RunState.RUNNING else run
-
-    def _options(self, request: dict[str, Any], seed: Any) -> dict[str, Any]:
-        """A request of an older schema, whose options were called otherwise."""
-        missing = [name for name in _OLDER_OPTIONS if name not in request]
-        if missing:
-            self._wrong(f"run.request.{missing[0]}: missing")
-        renamed = {new: request[old] for old, new in _OLDER_OPTIONS.items()}
-        renamed |= {"seed": seed, "fallback": "off", "prune": "waves", "forms": _FIXED}
-        return {
-            **{name: value for name, value in request.items() if name not in _OLDER_OPTIONS},
-            "build": {each.name: renamed[each.name] for each in fields(BuildOptions)},
-            "search": {each.name: renamed[each.name] for each in fields(SearchOptions)},
-        }
 
     def _problem(self, data: Any) -> StoredProblem:
         problem = self._decode(data, StoredProblem, "problem")
@@ -250,9 +197,7 @@ class _Reader:
         return problem
 
     def _trial(self, data: Any) -> TrialRecord:
-        if self._schema < _NAMES_SEARCHERS and isinstance(data, dict):
-            data = {**data, "searcher": ""}
-        trial = self._decode(data, TrialRecord, "trial")
+        trial = self._decode(trial_of_today(data, self._schema), TrialRecord, "trial")
         for field, value, known in (
             ("run", trial.run, self._runs),
             ("problem", trial.problem, self._problems),
@@ -291,28 +236,3 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _line(data: object) -> str:
     return canonical_json(data) + "\n"
-
-
-def _with_pruning(request: Any) -> Any:
-    """A request of a schema before `_NAMES_PRUNING`."""
-    search = request.get("search") if isinstance(request, dict) else None
-    return (
-        {**request, "search": {**search, "prune": "waves"}} if isinstance(search, dict) else request
-    )
-
-
-def _with_fixed_forms(request: Any) -> Any:
-    """A request of a schema before `_SAYS_FORMS`."""
-    search = request.get("search") if isinstance(request, dict) else None
-    if not isinstance(search, dict):
-        return request
-    return {**request, "search": {**search, "forms": _FIXED}}
-
-
-def _with_ranges(request: Any) -> Any:
-    """A request of a schema before `_FALLS_BACK`, each of whose shapes is the only one of its range."""
-    build = request.get("build") if isinstance(request, dict) else None
-    if not isinstance(build, dict) or not isinstance(build.get("shapes"), dict):
-        return request
-    ranges = {name: [shape] for name, shape in build["shapes"].items()}
-    return {**request, "build": {**build, "fallback": "off", "shapes": ranges}}

@@ -29,7 +29,15 @@ def kept(recorded: dict[str, list[Recording]]) -> list[Kept]:
     return [Kept.of(row, recordings) for row, recordings in recorded.items()]
 
 
-YOUNGER = {"conv_halo", "conv_patch", "conv_wgmma", "gemm_skinny", "gemm_wgmma"}
+YOUNGER = {
+    "conv_grouped",
+    "conv_halo",
+    "depthwise_rows",
+    "conv_patch",
+    "conv_wgmma",
+    "gemm_skinny",
+    "gemm_wgmma",
+}
 """Templates that are younger than the recordings."""
 
 YOUNGER_IN_FP32 = YOUNGER | {"conv_mma", "gemm_mma"}

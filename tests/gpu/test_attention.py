@@ -29,6 +29,8 @@ H200 = find_target("h200")
 PROBLEMS = {
     "128 tokens": {"queries": 128, "keys": 128, "depth": 64, "batch": (1, 12)},
     "128 tokens, 8 sentences": {"queries": 128, "keys": 128, "depth": 64, "batch": (8, 12)},
+    "197 tokens, 4 images": {"queries": 197, "keys": 197, "depth": 64, "batch": (4, 12)},
+    "1214 tokens": {"queries": 1214, "keys": 1214, "depth": 64, "batch": (1, 12), "scale": 0.125},
     "odd": {"queries": 77, "keys": 131, "depth": 40, "batch": (2, 3)},
     "wide heads": {"queries": 100, "keys": 200, "depth": 128, "batch": (1, 4)},
     "rolled windows": {
@@ -59,10 +61,10 @@ PROBLEMS = {
 
 
 def schedules(problem: Attention) -> Iterator[Case]:
-    """Cases of both templates."""
+    """Cases of all templates."""
     reads, written = problem.accesses()
     inputs = tuple(each.sizes for each in reads if each is not None)
-    for name in ("attention_mma", "attention_simt"):
+    for name in ("attention_mma", "attention_simt", "attention_wgmma"):
         template = TEMPLATE_OF[name]
         if template.why_not(problem, H200) is not None:
             continue

@@ -11,13 +11,13 @@ import pytest
 from subjects import problems
 from support.launches.warpgroup_steps import Step, Tile, operands, operands_of, template
 from support.numbers.fp32_operands import OPERANDS, OWN, activations, errors, fused_chain, leaning
-from support.problems.warpgroup_layers import limited
+from support.problems.warpgroup_layers import limited, normed
 
 from wpk.device import CudaDevice
 from wpk.dtypes import DType, Precision
 from wpk.emulator import Emulator
 from wpk.execution import BoundLaunch
-from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.problems import Convolution, Epilogue, Matmul, NormKind, Tensor
 from wpk.schedules.conv_halo import HaloSchedule
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
@@ -64,6 +64,8 @@ PROBLEMS: dict[str, Convolution | Matmul] = {
     "a product": matmul(100, 72, 200, HALF),
     "a layer of DistilBERT": matmul(128, 768, 3072, BRAIN),
     "four tiles of rows": matmul(197, 264, 1544, HALF),
+    "layer-normed rows": normed(matmul(197, 264, 776, HALF), NormKind.LAYER),
+    "root-mean-square-normed rows": normed(matmul(130, 136, 264, BRAIN), NormKind.RMS),
     "b across": matmul(130, 136, 264, HALF, constant=False),
     "tf32, 64 of 56x56": convolution(64, 64, 56, 3, 1, 1, SINGLE),
     "tf32, 512 of 7x7": convolution(512, 512, 7, 3, 1, 3, SINGLE),

@@ -29,6 +29,7 @@ from wpk.problems import (
     IndexedWrite,
     Matmul,
     Normalisation,
+    NormedMatmul,
     Pad,
     PlacedRows,
     Pooling,
@@ -238,6 +239,21 @@ def _(problem: Matmul, operator: Any, memory: Memory) -> None:
     a = _wide(memory.view(operator.inputs[0], problem.a, (*batch, m, problem.k)))
     b = _wide(memory.view(operator.inputs[1], problem.b, (*batch, problem.k, problem.n)))
     _store(memory, operator, problem.y, _epilogue(memory, operator, 2, a @ b))
+
+
+@run.register
+def _(problem: NormedMatmul, operator: Any, memory: Memory) -> None:
+    m = evaluate(problem.m.expression, memory.dims)
+    batch = evaluate(problem.batch[0].expression, memory.dims), problem.batch[1]
+    a = _wide(memory.view(operator.inputs[0], problem.a, (*batch, m, problem.k)))
+    b = _wide(memory.view(operator.inputs[1], problem.b, (*batch, problem.k, problem.n)))
+    mean, sums = np.zeros(1), np.zeros(1)
+    if problem.sums is not None:
+        mean = a.mean(axis=-1, keepdims=True)
+        sums = _wide(memory.view(operator.inputs[-1], problem.sums, (*batch, m, problem.n)))
+    scale = 1 / np.sqrt(((a - mean) ** 2).mean(axis=-1, keepdims=True) + problem.epsilon)
+    product = scale * (a @ b - mean * sums)
+    _store(memory, operator, problem.y, _epilogue(memory, operator, 2, product))
 
 
 @run.register

@@ -11,7 +11,7 @@ from wpk.errors import UnsupportedError
 from wpk.expression import In
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.model import lower_model
-from wpk.problems import Elementwise, Matmul, Normalisation, Reduction
+from wpk.problems import Elementwise, Matmul, Normalisation, Pooling, Reduction
 
 
 def lowered(folder: Path, text: str, precision: Precision = Precision.FP32) -> LoweredModel:
@@ -117,17 +117,45 @@ def test_a_convolution_is_a_product(tmp_path: Path) -> None:
     assert product.precision is Precision.FP64
 
 
+POOLED = (
+    "g (double[1, 2, 4, 4] x) => (double[1, 2, 2, 2] y) { y = MaxPool<kernel_shape = [3, 3]> (x) }"
+)
+
+
+def test_a_kind_without_fp64_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Pooling, "carries_double", False)
+    with pytest.raises(UnsupportedError, match="fp64, which no kernel of this kind takes"):
+        lowered(tmp_path, POOLED)
+
+
+WEIGHTS = "double[1, 4, 2] w, double[1, 4, 4] r"
+
+
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "kind"),
     [
+        (POOLED, "Pooling"),
         (
-            "g (double[1, 2, 4, 4] x) => (double[1, 2, 2, 2] y) { y = MaxPool<kernel_shape = [3, 3]> (x) }",
-            "fp64, which no kernel of this kind takes",
+            """g (double[1, 2, 4, 4] x) => (double[1, 2, 8, 8] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}>
+            { y = Resize<mode = "linear"> (x, , s) }""",
+            "Resize",
         ),
+        (
+            f"""g (double[3, 2, 2] x, {WEIGHTS}) => (double[3, 1, 2, 4] y)
+            {{ y = RNN<hidden_size = 4> (x, w, r) }}""",
+            "Recurrence",
+        ),
+        (
+            """g (double[1, 2, 4, 4] x, double[3, 4] r, int64[3] b) => (double[3, 2, 2, 2] y)
+            { y = RoiAlign<output_height = 2, output_width = 2> (x, r, b) }""",
+            "RoiAlign",
+        ),
+        ("g (double[3, 4, 4] x) => (double[3] y) { y = Det (x) }", "Determinant"),
     ],
 )
-def test_what_has_no_kernel_in_fp64_is_refused_in_words(
-    text: str, reason: str, tmp_path: Path
+def test_windows_steps_and_matrices_are_computed_in_fp64(
+    text: str, kind: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(UnsupportedError, match=reason):
-        lowered(tmp_path, text)
+    assert (kind, DType.FP64) in kinds(lowered(tmp_path, text, Precision.FP16))

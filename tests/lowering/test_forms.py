@@ -17,7 +17,7 @@ from wpk.dtypes import Precision
 from wpk.errors import GraphError
 from wpk.graph_passes import every_site, pass_of
 from wpk.graph_passes.products import part_products, patch_products
-from wpk.lowering.group_run import copied
+from wpk.lowering.graph_copy import copied
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms, lower_model
 from wpk.problems import Convolution

@@ -44,7 +44,7 @@ _MADE_FROM_SIZES = (
     "node/hammingwindow",
     "node/hannwindow",
     "node/melweightmatrix",
-    "node/range",
+    "node/rangeop",
 )
 """Groups whose tests have no inputs but what decides the result's size; a network holds it as constants."""
 

@@ -33,7 +33,7 @@ def fixture_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 17]>
-        g (float[3, 10] x) => (float[3, 10] y, int64[2, n] z) <int64[10] lens = {3, 2, 1, 1, 2, 3, 3, 2, 1, 1}>
+        g (float[30, 10] x) => (float[30, 10] y, int64[2, n] z) <int64[10] lens = {3, 2, 1, 1, 2, 3, 3, 2, 1, 1}>
         { a = ReverseSequence<time_axis = 0, batch_axis = 1> (x, lens)  r = Relu (a)
           y = ReverseSequence<time_axis = 0, batch_axis = 1> (r, lens)  z = NonZero (a) }"""
     )
@@ -164,8 +164,8 @@ def unmade_input(model: onnx.ModelProto) -> None:
         (old_opset, "uses opset 6"),
         (functions, "holds functions"),
         (other_input, r"problem.x\[0\]: is fp32, 'r' of the model fp64"),
-        (other_shape, r"problem.x\[0\]: has shape \(3, 10\), 'r' of the model \(3, 11\)"),
-        (other_rank, r"problem.results\[0\]: has shape \(3, 10\), 'y' of the model \(3,\)"),
+        (other_shape, r"problem.x\[0\]: has shape \(30, 10\), 'r' of the model \(30, 11\)"),
+        (other_rank, r"problem.results\[0\]: has shape \(30, 10\), 'y' of the model \(30,\)"),
         (sequence, "which is no tensor"),
         (another_output, "outputs: 1 names, the model has 2"),
         (same_name, "two outputs of one name"),
@@ -236,16 +236,16 @@ def test_a_step_says_what_it_reads_and_writes(bundle: PlanBundle) -> None:
     summed = DimNode(DimOperation.SUM, 9, 1)
     strided = replace(result, tensor=replace(result.tensor, strides=(1, 3), alignment=4))
     for changes, message in (
-        ({"results": (strided,)}, r"results\[0\]: \(1, 3\) over \(3, 10\) is not row-major"),
-        ({"results": (replace(result, inner=(11,), shape=(3, 11)),)}, r"results\[0\]|leave"),
+        ({"results": (strided,)}, r"results\[0\]: \(1, 3\) over \(30, 10\) is not row-major"),
+        ({"results": (replace(result, inner=(11,), shape=(30, 11)),)}, r"results\[0\]|leave"),
         ({"x": (replace(given, inner=(2**31,)),)}, "2147483648 is not within"),
-        ({"x": (replace(given, inner=(64,), shape=(3, 64)),)}, r"inputs\[0\]: the problem"),
+        ({"x": (replace(given, inner=(64,), shape=(30, 64)),)}, r"inputs\[0\]: the problem"),
         ({"x": (None,)}, r"inputs: 'r' is a value or a weight|stays in the machine's memory"),
         ({"x": ()}, "1 names, the problem has 0"),
         ({"results": ()}, r"'y' is a value or a weight"),
-        ({"x": (replace(given, shape=()),)}, r"0.shape: \(\) is not as large as 30 elements"),
-        ({"x": (replace(given, shape=(3, "n")),)}, "0.shape: free dimension 'n' has no value"),
-        ({"x": (replace(given, shape=(3, summed)),)}, "0.shape: is more than products"),
+        ({"x": (replace(given, shape=()),)}, r"0.shape: \(\) is not as large as 300 elements"),
+        ({"x": (replace(given, shape=(30, "n")),)}, "0.shape: free dimension 'n' has no value"),
+        ({"x": (replace(given, shape=(30, summed)),)}, "0.shape: is more than products"),
     ):
         with pytest.raises(PlanError, match=message):
             check_plan(with_problem(bundle, **changes).plan)
@@ -254,10 +254,10 @@ def test_a_step_says_what_it_reads_and_writes(bundle: PlanBundle) -> None:
 def test_a_model_is_given_the_shape_that_it_has(bundle: PlanBundle) -> None:
     index = handed(bundle)
     (given,) = bundle.plan.steps[index].fallback.x
-    split = with_problem(bundle, x=(replace(given, shape=(3, 5, 2)),))
+    split = with_problem(bundle, x=(replace(given, shape=(30, 5, 2)),))
     check_plan(split.plan)
     with pytest.raises(
-        PlanError, match=r"x\[0\]: has shape \(3, 5, 2\), 'r' of the model \(3, 10\)"
+        PlanError, match=r"x\[0\]: has shape \(30, 5, 2\), 'r' of the model \(30, 10\)"
     ):
         check_models(split)
 

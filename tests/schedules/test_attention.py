@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, plant
+from support.numbers.attention_numbers import check_attention
 from support.problems.attentions import HARD_SWISH, attention
 
 from wpk.build import load_nvrtc
@@ -17,57 +18,17 @@ from wpk.libraries.attention_reference import attend
 from wpk.problems import Attention, Tensor, Windows
 from wpk.schedules.attention_mma import AttentionMmaSchedule, AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtSchedule, AttentionSimtTemplate
+from wpk.schedules.wgmma.attention import AttentionWgmmaSchedule, AttentionWgmmaTemplate
 from wpk.targets.registry import find_target
 
-MMA, SIMT = AttentionMmaTemplate(), AttentionSimtTemplate()
+MMA, SIMT, WGMMA = AttentionMmaTemplate(), AttentionSimtTemplate(), AttentionWgmmaTemplate()
 TARGET = find_target("h200")
 SCHEDULE = AttentionMmaSchedule(warps_m=2, warps_n=2, block_n=16, stages=2)
-
-
-def check(
-    execution: Any,
-    template: Any,
-    problem: Attention,
-    schedule: Any,
-    *,
-    masks: Any = None,
-    spread: float = 1.0,
-    leading: int | None = None,
-) -> None:
-    """Executes on random data and holds the result against float64, as the checks' error bounds do."""
-    rng = np.random.default_rng(0)
-    batch = (leading or problem.batch[0].value, problem.batch[1])
-    drawn, memory = [], []
-    for tensor, heads, rows, columns in (
-        (problem.q, batch[1], problem.queries, problem.depth),
-        (problem.k, problem.heads_of_keys, problem.keys, problem.depth),
-        (problem.v, problem.heads_of_keys, problem.keys, problem.width),
-    ):
-        values = (rng.standard_normal((batch[0], heads, rows, columns)) * spread).astype(
-            tensor.dtype.numpy
-        )
-        memory.append(execution.memory(tensor, values))
-        drawn.append(values.astype(np.float64))
-    shape = (*batch, problem.queries, problem.keys)
-    wide = []
-    if masks is not None:
-        (tensor,) = problem.scores.operands
-        memory.append(execution.memory(tensor, np.broadcast_to(masks, shape)))
-        wide.append(np.broadcast_to(masks, shape).astype(np.float64))
-    for tensor in problem.ending.operands:
-        whole = (*batch, problem.queries, problem.width)
-        values = rng.standard_normal(whole).astype(tensor.dtype.numpy)
-        memory.append(execution.memory(tensor, values))
-        wide.append(values.astype(np.float64))
-    dims = {problem.leading.free: batch[0]} if problem.leading.free else {}
-    y = execution.run(
-        template, problem, schedule, memory, (*batch, problem.queries, problem.width), dims
-    )
-    reference, tolerance = attend(problem, *drawn, wide)
-    np.testing.assert_array_equal(np.isnan(y), np.isnan(reference))
-    error = np.abs(np.nan_to_num(y - reference))
-    worst = float((error / tolerance).max())
-    assert worst <= 1, f"the largest error is {worst:.3g} times what rounding explains"
+OF_EACH = [
+    (MMA, SCHEDULE),
+    (SIMT, AttentionSimtSchedule(warps=3)),
+    (WGMMA, AttentionWgmmaSchedule(warpgroups=1, block_n=16, stages=2)),
+]
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -86,7 +47,9 @@ FAST += [("rows of 8 bytes", "fp16"), ("rows of 4 bytes", "bf16")]
 
 @pytest.mark.parametrize(("case", "precision"), FAST)
 def test_tensor_cores_agree_with_float64(case: str, precision: str, fast_execution: Any) -> None:
-    check(fast_execution, MMA, attention(precision=Precision(precision), **CASES[case]), SCHEDULE)
+    check_attention(
+        fast_execution, MMA, attention(precision=Precision(precision), **CASES[case]), SCHEDULE
+    )
 
 
 @pytest.mark.parametrize(
@@ -100,7 +63,7 @@ def test_any_number_of_warps_copies_whole_rows(
     problem = attention(125, 70, depth, width=width, batch=(1, 1), scale=0.25)
     schedule = AttentionMmaSchedule(warps_m, warps_n, block_n=16, stages=2)
     assert MMA.why_illegal(problem, schedule, TARGET) is None
-    check(checking_execution, MMA, problem, schedule)
+    check_attention(checking_execution, MMA, problem, schedule)
 
 
 @pytest.mark.slow
@@ -111,8 +74,8 @@ def test_all_sizes_agree_with_float64(
 ) -> None:
     problem = attention(precision=precision, **CASES[case])
     schedule = replace(SCHEDULE, warps_m=1, warps_n=1, stages=1) if case == "one tile" else SCHEDULE
-    check(checking_execution, MMA, problem, schedule)
-    check(fast_execution, SIMT, problem, AttentionSimtSchedule(warps=2))
+    check_attention(checking_execution, MMA, problem, schedule)
+    check_attention(fast_execution, SIMT, problem, AttentionSimtSchedule(warps=2))
 
 
 def test_ordinary_cores_agree_with_float64_on_tensors_that_lie_in_any_way(
@@ -122,12 +85,14 @@ def test_ordinary_cores_agree_with_float64_on_tensors_that_lie_in_any_way(
     assert MMA.why_not(problem, TARGET) is not None
     across = Tensor(DType.FP16, (43 * 7, 0, 1, 43), 0, 2)
     problem = replace(problem, k=across, y=replace(problem.y, strides=(80, 0, 16, 1), padding=7))
-    check(checking_execution, SIMT, problem, AttentionSimtSchedule(warps=4))
+    check_attention(checking_execution, SIMT, problem, AttentionSimtSchedule(warps=4))
 
 
-@pytest.mark.parametrize("template", [MMA, SIMT])
+@pytest.mark.parametrize(("template", "schedule"), OF_EACH)
 @pytest.mark.parametrize("zero", [False, True])
-def test_masks_empty_rows_and_large_scores(template: Any, zero: bool, fast_execution: Any) -> None:
+def test_masks_empty_rows_and_large_scores(
+    template: Any, schedule: Any, zero: bool, fast_execution: Any
+) -> None:
     """-inf everywhere gives no number, or 0 where the graph says so; -inf in front is no more than 0."""
     queries, keys = 20, 70
     problem = attention(queries, keys, 32, mask=(0, 0, keys, 1), scale=0.5, zero=zero)
@@ -137,8 +102,7 @@ def test_masks_empty_rows_and_large_scores(template: Any, zero: bool, fast_execu
     masks[5] = np.finfo(np.float32).min
     masks[6, :60] = -np.inf  # the first steps of the row are empty
     masks[7] = np.linspace(-300, 300, keys)  # every step scales the earlier ones to nothing
-    schedule = SCHEDULE if template is MMA else AttentionSimtSchedule(warps=3)
-    check(fast_execution, template, problem, schedule, masks=masks, spread=2.0)
+    check_attention(fast_execution, template, problem, schedule, masks=masks, spread=2.0)
 
 
 def test_takes_a_free_batch(fast_execution: Any) -> None:
@@ -149,32 +113,30 @@ def test_takes_a_free_batch(fast_execution: Any) -> None:
         for name, s in strides.items()
     }
     problem = replace(problem, batch=(Extent(1, "N"), 2), **tensors)
-    for template, schedule in ((MMA, SCHEDULE), (SIMT, AttentionSimtSchedule(warps=2))):
-        check(fast_execution, template, problem, schedule, leading=3)
+    for template, schedule in OF_EACH:
+        check_attention(fast_execution, template, problem, schedule, leading=3)
 
 
 SHARED = "head / Problem::sharing"
 GROUPED = attention(21, 37, 16, batch=(2, 6), width=24, sharing=3, mask=(0, 0, 37, 1), scale=0.5)
 
 
-@pytest.mark.parametrize(
-    ("template", "schedule"), [(MMA, SCHEDULE), (SIMT, AttentionSimtSchedule(warps=3))]
-)
+@pytest.mark.parametrize(("template", "schedule"), OF_EACH)
 def test_heads_may_share_keys_and_values(template: Any, schedule: Any, fast_execution: Any) -> None:
     masks = np.random.default_rng(1).standard_normal((21, 37)).astype(np.float32)
-    check(fast_execution, template, GROUPED, schedule, masks=masks)
+    check_attention(fast_execution, template, GROUPED, schedule, masks=masks)
     fault = Fault(
         "values of another head",
         change("head_shared", SHARED, f"0 * {SHARED}"),
     )
     with pytest.raises(AssertionError, match="times what rounding explains"):
-        check(fast_execution, plant(template, fault), GROUPED, schedule, masks=masks)
+        check_attention(fast_execution, plant(template, fault), GROUPED, schedule, masks=masks)
 
 
 BEHIND = attention(
     *(21, 37, 16),
     batch=(2, 3),
-    width=44,
+    width=40,
     mask=(0, 0, 37, 1),
     scale=0.5,
     ending=HARD_SWISH,
@@ -182,21 +144,19 @@ BEHIND = attention(
 )
 
 
-@pytest.mark.parametrize(
-    ("template", "schedule"), [(MMA, SCHEDULE), (SIMT, AttentionSimtSchedule(warps=3))]
-)
+@pytest.mark.parametrize(("template", "schedule"), OF_EACH)
 def test_computes_what_follows_the_result(
     template: Any, schedule: Any, fast_execution: Any
 ) -> None:
     masks = np.random.default_rng(1).standard_normal((21, 37)).astype(np.float32)
-    check(fast_execution, template, BEHIND, schedule, masks=masks)
+    check_attention(fast_execution, template, BEHIND, schedule, masks=masks)
     place = "valid, at.outer, head, at.row, column"
     fault = Fault(
         "what lies behind the result is that of another head",
         change("epilogue_place", place, place.replace("head", "0 * head")),
     )
     with pytest.raises(AssertionError, match="times what rounding explains"):
-        check(fast_execution, plant(template, fault), BEHIND, schedule, masks=masks)
+        check_attention(fast_execution, plant(template, fault), BEHIND, schedule, masks=masks)
 
 
 def _windowed(windows: Windows, images: int, **more: Any) -> Attention:
@@ -224,7 +184,7 @@ def test_windows_are_read_and_written_where_their_image_lies(
     masks = np.random.default_rng(1).standard_normal((n, n)).astype(np.float32)
     schedule = replace(schedule, warps_m=1, warps_n=1, stages=1) if template is MMA else schedule
     assert list(problem.contradictions()) == []
-    check(fast_execution, template, problem, schedule, masks=masks)
+    check_attention(fast_execution, template, problem, schedule, masks=masks)
     old, new = "< Extent", "< Extent + 99" if name == "rolled" else "< 0"
     fault = Fault("places are not wrapped", change("window_rolled", old, new))
     if name != "rolled":
@@ -234,7 +194,7 @@ def test_windows_are_read_and_written_where_their_image_lies(
         token = "token * Windows + window"
         fault = Fault("places of a window", change("window_place", token, "window * Size + token"))
     with pytest.raises((AssertionError, EmulatorError)):
-        check(fast_execution, plant(template, fault), problem, schedule, masks=masks)
+        check_attention(fast_execution, plant(template, fault), problem, schedule, masks=masks)
 
 
 def test_the_reference_of_windows_is_that_of_windows_cut_out() -> None:

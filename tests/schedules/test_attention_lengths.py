@@ -16,12 +16,16 @@ from wpk.libraries.attention_reference import attend
 from wpk.problems import Attention, Problem, Tensor
 from wpk.schedules.attention_mma import AttentionMmaSchedule, AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtSchedule, AttentionSimtTemplate
+from wpk.schedules.wgmma.attention import AttentionWgmmaSchedule, AttentionWgmmaTemplate
+from wpk.targets.registry import find_target
 
-MMA, SIMT = AttentionMmaTemplate(), AttentionSimtTemplate()
+MMA, SIMT, WGMMA = AttentionMmaTemplate(), AttentionSimtTemplate(), AttentionWgmmaTemplate()
+H200 = find_target("h200")
 SCHEDULES = (
     (MMA, AttentionMmaSchedule(warps_m=2, warps_n=2, block_n=16, stages=2)),
     (MMA, AttentionMmaSchedule(warps_m=1, warps_n=1, block_n=32, stages=4)),
     (SIMT, AttentionSimtSchedule(warps=3)),
+    (WGMMA, AttentionWgmmaSchedule(warpgroups=1, block_n=16, stages=2)),
 )
 SIZES = ((1, 1, 1), (1, 7, 7), (2, 64, 64), (3, 33, 33), (5, 17, 17), (2, 1, 50), (2, 50, 1))
 """Batch, queries, keys."""
@@ -102,8 +106,10 @@ def test_agrees_with_float64_at_every_length(sizes: Any, fast_execution: Any) ->
 def test_agrees_in_every_precision_under_checks(
     sizes: Any, precision: Precision, checking_execution: Any
 ) -> None:
+    problem = free_attention(*sizes, precision)
     for template, schedule in SCHEDULES:
-        assert run(checking_execution, template, schedule, precision, sizes) <= 1
+        if template.why_not(problem, H200) is None:
+            assert run(checking_execution, template, schedule, precision, sizes) <= 1
 
 
 FAULTS = (
@@ -116,9 +122,11 @@ FAULTS = (
 )
 
 
+@pytest.mark.parametrize(("template", "schedule"), [SCHEDULES[0], SCHEDULES[-1]])
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
-def test_a_planted_fault_is_seen(fault: Fault, checking_execution: Any) -> None:
-    template, schedule = SCHEDULES[0]
+def test_a_planted_fault_is_seen(
+    fault: Fault, template: Any, schedule: Any, checking_execution: Any
+) -> None:
     try:
         error = run(
             checking_execution, plant(template, fault), schedule, Precision.FP16, (3, 33, 20)

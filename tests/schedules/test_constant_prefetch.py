@@ -86,6 +86,7 @@ PRODUCTS = (
     first("conv_mma", split=3),
     first("conv_simt"),
     first("conv_patch"),
+    first("conv_grouped"),
     warpgroups(),
     warpgroups(split=2),
     warpgroups(split=2, cluster=1),
@@ -96,6 +97,8 @@ PRODUCTS = (
 OTHERS = (
     *(first(name) for name in ("depthwise", "normalisation", "attention_simt", "attention_mma")),
     with_table(first("elementwise")),
+    first("depthwise_rows"),
+    first("attention_wgmma"),
 )
 
 
@@ -133,6 +136,7 @@ POSITION = _taken_for_constants("row_constants_only", "(Constants & 1) != 0")
         *((case, EPILOGUE) for case in (PRODUCTS[0], PRODUCTS[1], PRODUCTS[5], PRODUCTS[-1])),
         *((case, POSITION) for case in OTHERS[:3]),
         (OTHERS[4], replace(POSITION, name="all is taken for constants")),
+        (OTHERS[1], _taken_for_constants("tail_constant", "Problem::operand_constants == kAll")),
         (
             PRODUCTS[0],
             Fault(

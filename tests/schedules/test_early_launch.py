@@ -67,6 +67,7 @@ FAULTS: list[tuple[str, Fault]] = [
     ),
     ("pooling", Fault("released, but not waited", put(WAIT, "releaseNext();"), _TOUCHED)),
     ("depthwise", NO_WAIT),
+    ("depthwise_rows", Fault("no wait", drop(WAIT), _ENDED)),
     (
         "depthwise",
         Fault("pixels taken for weights", change("weights_loaded", "at[1]", "at[0]"), _TOUCHED),
@@ -76,6 +77,7 @@ FAULTS: list[tuple[str, Fault]] = [
     ("attention_simt", NO_WAIT),
     ("attention_mma", NO_WAIT_BEFORE_COPIES),
     ("attention_mma", Fault("asked for too early", move("queries_begun", before=WAIT), _COPIED)),
+    ("attention_wgmma", Fault("no wait", drop(WAIT), _ENDED)),
     *(
         (name, fault)
         for name in ("conv_simt", "gemm_simt")
@@ -111,6 +113,7 @@ FAULTS: list[tuple[str, Fault]] = [
         ),
     ),
     ("conv_patch", NO_WAIT),
+    ("conv_grouped", NO_WAIT_BEFORE_COPIES),
     *((name, NO_WAIT_AT_ALL) for name in ("conv_mma", "gemm_mma")),
     (
         "conv_mma",

@@ -9,7 +9,8 @@ import pytest
 
 from wpk.build import load_nvrtc
 from wpk.dtypes import DType
-from wpk.expression import OPERATIONS, Acc, Apply, In, Operand, Round, Scalar, cpp_type
+from wpk.expression import Acc, Apply, In, Operand, Round, Scalar, cpp_type
+from wpk.expression_operations import OPERATIONS
 from wpk.kernel_source import KernelSource
 
 _LEAVES = (Acc(), Operand(0), Scalar(0.1))

@@ -44,6 +44,9 @@ SCHEDULES = [
     (1000, NormalisationSchedule(4, 256, 1, 1)),
     (1000, NormalisationSchedule(4, 128, 1, 0)),
     (3, NormalisationSchedule(1, 32, 8, 1)),
+    (50, NormalisationSchedule(2, 8, 4, 1)),
+    (29, NormalisationSchedule(1, 16, 6, 0)),
+    (10, NormalisationSchedule(2, 4, 8, 1)),
 ]
 
 
@@ -129,6 +132,48 @@ def test_layer_norm_with_residual_scale_and_shift(
     assert_close(y, expected, magnitude, out=2.0**-8, multiply=2.0**-24, reduction=cols)
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        NormalisationSchedule(8, 16, 4, 1, early=1),
+        NormalisationSchedule(8, 8, 8, 1, early=1),
+        NormalisationSchedule(4, 8, 4, 0, early=1),
+        NormalisationSchedule(8, 32, 2, 1, early=1),
+    ],
+    ids=str,
+)
+def test_rows_that_share_a_warp_end_with_the_last_one(
+    schedule: NormalisationSchedule, checking_execution: Any, assert_close: Callable[..., None]
+) -> None:
+    """ConvNeXt's layer norm, whose scale and shift are loaded before the kernel in front has ended."""
+    cols, rows = 96, 13
+    x_tensor = contiguous(DType.FP16, rows, cols)
+    vector = Tensor(DType.FP32, (0, 1), alignment=16, constant=True)
+    tail = apply("Add", apply("Mul", Acc(), Operand(0)), Operand(1))
+    problem = Normalisation(
+        NormKind.LAYER,
+        Extent(rows, "n"),
+        (rows,),
+        cols,
+        EPSILON,
+        Operand(0),
+        (x_tensor,),
+        x_tensor,
+        Epilogue(tail, (vector, vector)),
+    )
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
+    rng = np.random.default_rng(3)
+    for n in (rows, rows + 4):
+        x = rng.normal(1.0, 2.0, (n, cols)).astype(np.float16)
+        scale, shift = (rng.standard_normal(cols).astype(np.float32) for _ in range(2))
+        memory = [checking_execution.memory(x_tensor, x), scale, shift]
+        y = checking_execution.run(TEMPLATE, problem, schedule, memory, x.shape, {"n": n})
+        normalised = normalise(NormKind.LAYER, x.astype(np.float64))
+        expected = normalised * scale + shift
+        magnitude = np.abs(scale) * (np.abs(normalised) + 1.0) + np.abs(shift)
+        assert_close(y, expected, magnitude, out=2.0**-11, multiply=2.0**-24, reduction=cols)
+
+
 def test_refuses_in_words() -> None:
     tensor = contiguous(DType.FP32, 3, 50)
     problem = Normalisation(
@@ -141,7 +186,13 @@ def test_refuses_in_words() -> None:
     padded = replace(problem, y=Tensor(DType.FP32, (1, 4), padding=1))
     assert "does not pad" in str(TEMPLATE.why_not(padded, H200))
     words = TEMPLATE.why_illegal(problem, NormalisationSchedule(1, 64, 2, 1), H200)
-    assert words == "only one-warp rows share a block (threads=64, rows=2)"
+    assert words == "only rows of a warp or less share a block (threads=64, rows=2)"
+    words = TEMPLATE.why_illegal(problem, NormalisationSchedule(2, 16, 1, 1), H200)
+    assert words == "a block has whole warps (threads=16, rows=1)"
+    words = TEMPLATE.why_illegal(problem, NormalisationSchedule(2, 24, 4, 1), H200)
+    assert "a row belongs to whole warps, or to 4, 8 or 16 lanes of one" in str(words)
+    words = TEMPLATE.why_illegal(problem, NormalisationSchedule(1, 4, 8, 1), H200)
+    assert "a lane that shares a warp's rows has at most 4 vectors of each" in str(words)
     words = TEMPLATE.why_illegal(problem, NormalisationSchedule(2, 256, 1, 1), H200)
     assert words == "more than a warp's threads have vectors of a row of 50 (vector=2, threads=256)"
     long = replace(problem, cols=5000)

@@ -35,9 +35,9 @@ FAULTS = [
         Fault("the first pixels are left out", change("first_pixel", "+ lane", "+ lane + 1")),
         CHANNELS,
     ),
-    (Fault("all gates come to one place", change("gates_placed", "rank", "0")), PIXELS),
-    (Fault("all sums come to one place", change("sums_placed", "rank", "0")), PIXELS),
-    (Fault("all parts come to one place", change("parts_placed", "rank", "0")), CHANNELS),
+    (Fault("all gates come to one place", change("gates_placed", "block.rank", "0")), PIXELS),
+    (Fault("all sums come to one place", change("sums_placed", "block.rank", "0")), PIXELS),
+    (Fault("all parts come to one place", change("parts_placed", "block.rank", "0")), CHANNELS),
     (
         Fault("fewer bytes are announced than come", change("bytes_announced", "* 4", "* 2")),
         CHANNELS,

@@ -44,6 +44,7 @@ def test_other_shared_memory_than_the_header_counts_does_not_compile(
 
 def test_every_launch_with_shared_memory_is_compared() -> None:
     assert {path.stem for path in DYNAMIC} >= {
+        "conv_grouped",
         "conv_halo",
         "conv_mma",
         "conv_patch",

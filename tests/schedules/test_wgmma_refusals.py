@@ -22,7 +22,7 @@ NARROW = Tensor(DType.FP16, (250 * 196, 1, 250 * 14, 250), alignment=4)
 REFUSALS: list[tuple[str, Any, str, str]] = [
     ("conv_wgmma", CONV, "a100", "no products of warpgroups"),
     ("conv_wgmma", CONV, "b200", "no products of warpgroups"),
-    ("conv_wgmma", _with(CONV, groups=4), "h200", "4 groups"),
+    ("conv_wgmma", _with(CONV, groups=32), "h200", "32 groups of 8 channels"),
     ("conv_wgmma", _with(CONV, transposed=True), "h200", "transposed"),
     ("conv_wgmma", _with(CONV, x=channels_last(DType.FP32, 256, 14, 14)), "h200", "x is fp32"),
     ("conv_wgmma", _with(CONV, x=NARROW, c=250), "h200", "a stride of 500 bytes"),

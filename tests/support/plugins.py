@@ -73,7 +73,7 @@ class Ran:
         code: Its exit status.
         output: What it printed.
         error: What it complained of.
-        calls: Lines that ``plugins/tests/recording_cuda.cpp`` recorded.
+        calls: Lines that ``plugins/tests/recording_cuda`` recorded.
     """
 
     code: int

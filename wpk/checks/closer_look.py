@@ -10,10 +10,11 @@ what either of the two gives.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.checks.bounded import Floats
 from wpk.checks.compare import same_numbers
@@ -29,8 +30,8 @@ sides round (sqrt 2), one of 10^5 elements is 4.4 standard deviations off, and t
 draws is about one."""
 
 STRONG_RUNS, STRONG = 24, 8.0
-"""Runs, and the strength of their disturbances, that find ties: what only they move as far as an engine
-is off is neither right nor wrong."""
+"""Runs at most, and the strength of their disturbances, that find ties: what only they move as far as an
+engine is off is neither right nor wrong."""
 
 MOST_UNDECIDED = 0.1
 """Part of an output's elements that may be undecided before nothing is said of it: a fault that hits
@@ -63,7 +64,7 @@ class CloserLook:
         wrong = apart > np.maximum(allowed, floor.worst)
         ties = np.zeros(wrong.shape, bool)
         if wrong.any():
-            ties = wrong & (2.0 * self._strong_reach[name] / scale >= apart)
+            ties = wrong & self._strongly(name, lambda reach: 2.0 * reach / scale >= apart, wrong)
         median_wrong = np.median(apart) > max(float(np.median(allowed)), floor.median)
         undecided = ties | (allowed >= (BLIND.worst if rms > 0.0 else np.finfo(float).tiny))
         if (wrong & ~ties).any() or median_wrong:
@@ -77,8 +78,11 @@ class CloserLook:
 
     def moves_shape(self, name: str) -> bool:
         """Return whether roundings decide how many elements an output has, as behind NonZero."""
-        found = self._reach[name], self._strong_reach[name]
-        return any(reach.size > 0 and bool(np.isinf(reach).all()) for reach in found)
+        everywhere = np.ones(self._reach[name].shape, bool)
+        if not everywhere.size:
+            return False
+        moved = np.isinf(self._reach[name])
+        return bool((moved if moved.all() else self._strongly(name, np.isinf, everywhere)).all())
 
     def integers(self, name: str, actual: Array, right: Array) -> tuple[Outcome, str]:
         """Return the outcome for an output of integers, booleans or 8-bit numbers; arguments as for `floats`."""
@@ -86,7 +90,7 @@ class CloserLook:
         exact = self._undisturbed[name]
         wrong = ~same_numbers(actual, right) & (actual != exact) & ~undecided
         if wrong.any():
-            ties = wrong & (self._strong_reach[name] > 0.0)
+            ties = wrong & self._strongly(name, lambda reach: reach > 0.0, wrong)
             undecided, wrong = undecided | ties, wrong & ~ties
         if wrong.any():
             return Outcome.FAILED, (
@@ -98,25 +102,61 @@ class CloserLook:
     def _undisturbed(self) -> Mapping[str, Array]:
         return self._model.outputs()
 
+    def _strongly(
+        self, name: str, explains: Callable[[Floats], Array], asked: Array
+    ) -> NDArray[np.bool_]:
+        """Which elements of an output strong disturbances explain.
+
+        Runs end where all that is asked for is explained: another one would move elements further, and
+        explain no fewer.
+
+        Args:
+            name: The output's name.
+            explains: Of how far each element was moved, whether that explains it.
+            asked: The elements that are to be explained.
+        """
+        strong = self._strong
+        while not explains(strong.reach[name])[asked].all() and strong.runs_again():
+            pass
+        return np.asarray(explains(strong.reach[name]), bool)
+
     @cached_property
     def _reach(self) -> Mapping[str, Floats]:
-        return self._scatter(RUNS, 1.0)
+        scatter = _Scatter(self._model, self._undisturbed, RUNS, 1.0)
+        while scatter.runs_again():
+            pass
+        return scatter.reach
 
     @cached_property
-    def _strong_reach(self) -> Mapping[str, Floats]:
-        return self._scatter(STRONG_RUNS, STRONG)
+    def _strong(self) -> _Scatter:
+        return _Scatter(self._model, self._undisturbed, STRONG_RUNS, STRONG)
 
-    def _scatter(self, runs: int, strength: float) -> dict[str, Floats]:
-        """How far each element was moved in some run; infinite where it was finite in one run alone."""
-        right = self._undisturbed
-        reach = {name: np.zeros(value.shape) for name, value in right.items()}
-        for seed in range(runs):
-            for name, moved in self._model.outputs(Noise(strength, seed)).items():
-                if moved.shape == reach[name].shape:
-                    np.maximum(reach[name], distance(moved, right[name]), out=reach[name])
-                else:  # elements have no counterparts
-                    reach[name][...] = np.inf
-        return reach
+
+class _Scatter:
+    """How far disturbances of one strength have moved each element of a model's outputs so far.
+
+    Infinite where an element was finite in one run alone, and where it has no counterpart.
+    """
+
+    def __init__(
+        self, model: DisturbedModel, right: Mapping[str, Array], runs: int, strength: float
+    ) -> None:
+        self._model, self._right, self._strength = model, right, strength
+        self._seeds = iter(range(runs))
+        self.reach = {name: np.zeros(value.shape) for name, value in right.items()}
+
+    def runs_again(self) -> bool:
+        """Disturb the model by the next seed; False where there is none left."""
+        seed = next(self._seeds, None)
+        if seed is None:
+            return False
+        for name, moved in self._model.outputs(Noise(self._strength, seed)).items():
+            if moved.shape == self.reach[name].shape:
+                apart = distance(moved, self._right[name])
+                np.maximum(self.reach[name], apart, out=self.reach[name])
+            else:
+                self.reach[name][...] = np.inf
+        return True
 
 
 def distance(a: Array, b: Array) -> Floats:

@@ -1,6 +1,7 @@
 // Where the warps of attention that share rows of queries meet.
 #pragma once
 
+#include <wpk/kernels/attention_lengths.cuh>
 #include <wpk/kernels/near_exponential.cuh>
 #include <wpk/kernels/vector.cuh>
 #include <wpk/kernels/warp.cuh>
@@ -83,5 +84,29 @@ struct AttentionStaging
             result[v] = EmptyRowsAreZero && !(total > 0.0f) ? 0.0f : result[v] * scale;
     }
 };
+
+// Writes a block's rows and their padding.
+template <class Problem, class Shape, class Lengths>
+WPK_DEVICE void storeAttention(const AttentionStaging<Shape>& staging, const void* const* inputs, void* y,
+    const Lengths& lengths, int matrix, int head, int firstRow)
+{
+    using Y = typename Problem::Y;
+    constexpr int V = 4, kRoom = Problem::width + Problem::yPadding, kVectors = ceilDivide(kRoom, V);
+    for (int item = static_cast<int>(threadIdx.x); item < Shape::rows * kVectors; item += Shape::threads)
+    {
+        const int row = item / kVectors, column = item % kVectors * V;
+        if (firstRow + row >= lengths.queries()) // @last_query
+            break;
+        const AttentionRowPlace at = lengths.query(matrix, firstRow + row);
+        float values[V] = {};
+        if (column < Problem::width)
+        {
+            staging.template get<V, Problem::emptyRowsAreZero>(row, column, values);
+            finishAttention<Problem>(values, inputs, minOf(V, Problem::width - column), at, head, column);
+        }
+        storeRowOf<Y, V>(
+            y, at.template offset<Y>(head, column), Problem::width - column, minOf(V, kRoom - column), values);
+    }
+}
 
 } // namespace wpk

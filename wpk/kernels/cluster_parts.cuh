@@ -12,17 +12,6 @@
 namespace wpk
 {
 
-// The rows of a tile that a block stores: all, or its share where a cluster splits the reduction.
-template <class Shape>
-struct StoredRows
-{
-    static constexpr int count = ceilDivide(Shape::blockM, Shape::splitCluster);
-    static WPK_DEVICE int first(int part)
-    {
-        return Shape::splitCluster > 1 ? part * count : 0;
-    }
-};
-
 // Where parts come in: a barrier, and behind it the rows that each other block sends, in the order of the blocks. Shape
 // names blockM, splitCluster (blocks that split a tile), Multicast (those that share an operand: each has a tile of its
 // own, whose parts are one such group apart), warpsM (warps that send, 16 rows each) and stagingStride (floats from row
@@ -31,7 +20,7 @@ template <class Shape>
 struct ClusterParts
 {
     using Group = typename Shape::Multicast;
-    static constexpr int kBlocks = Shape::splitCluster, kShare = StoredRows<Shape>::count;
+    static constexpr int kBlocks = Shape::splitCluster, kShare = ceilDivide(Shape::blockM, Shape::splitCluster);
     static constexpr int kRowBytes = Shape::stagingStride * 4, kPartBytes = kShare * kRowBytes;
     static constexpr int kBarrierBytes = 16; // so that parts lie as copies need them
     static constexpr int kBytes = kBlocks > 1 ? kBarrierBytes + (kBlocks - 1) * kPartBytes : 0;

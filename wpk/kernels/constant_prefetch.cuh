@@ -10,7 +10,9 @@ namespace wpk
 {
 
 // Of each operand that has a bit in Constants, the row at this position of the domain; pointers[i] belongs to operand
-// i. Each thread asks for what it will read itself. Not for single numbers, which a launch may pass by value.
+// i. Each thread asks for what it will read itself and nobody in front of it does: what all rows share is a few
+// sectors, and a grid that asks for them once a row waits for the slices of L2 that have them. Not for single numbers,
+// which a launch may pass by value.
 template <int Constants, class... Index>
 WPK_DEVICE void prefetchConstants(Tensors<>, const void* const*, Index...)
 {
@@ -19,7 +21,10 @@ template <int Constants, class One, class... Others, class... Index>
 WPK_DEVICE void prefetchConstants(Tensors<One, Others...>, const void* const* pointers, Index... position)
 {
     if constexpr ((Constants & 1) != 0 && !One::isNumber) // @row_constants_only
-        prefetchConstant(static_cast<const typename One::Type*>(pointers[0]) + One::offset(position...));
+    {
+        const auto* const row = static_cast<const typename One::Type*>(pointers[0]) + One::offset(position...);
+        prefetchConstant(One::isFirstOfSame(position...) ? row : nullptr);
+    }
     prefetchConstants<(Constants >> 1)>(Tensors<Others...>{}, pointers + 1, position...);
 }
 

@@ -30,7 +30,8 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
 #include <wpk/emulator/interface.cuh>
 #endif
 
-// WPK_KERNEL(threads): head of a kernel that is launched with at most `threads` threads a block.
+// WPK_KERNEL(threads): head of a kernel that is launched with at most `threads` threads a block. WPK_KERNEL(threads, 1)
+//     lets blocks begin with as many registers as an SM has for one, which kernels that hand them over have to know.
 // WPK_EXPORT(name): makes kernel `name` callable by the emulator; nothing on the GPU.
 // WPK_DEVICE: a function of the device, always inlined.
 // WPK_UNROLL: before a loop whose trip count is a constant.
@@ -38,7 +39,7 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
 // WPK_GRID_CONSTANT: before a `const` struct parameter whose address the kernel takes (tensor maps).
 // WPK_SHARED(T, name): declares `T* name`, the dynamic shared memory, 1024-byte aligned.
 #if WPK_ON_GPU
-#define WPK_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+#define WPK_KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
 #define WPK_EXPORT(name)
 #define WPK_DEVICE __device__ __forceinline__
 #define WPK_UNROLL _Pragma("unroll")
@@ -48,7 +49,7 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
     extern __shared__ __align__(1024) unsigned char wpk_shared_memory[]; \
     T* const name = reinterpret_cast<T*>(wpk_shared_memory)
 #else
-#define WPK_KERNEL(threads) static void
+#define WPK_KERNEL(...) static void
 #define WPK_EXPORT(name)                                                                     \
     extern "C" __attribute__((visibility("default"))) void name##_emulated(void** arguments) \
     {                                                                                        \

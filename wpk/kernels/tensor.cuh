@@ -46,6 +46,13 @@ struct Tensor
         return leading * Leading + ((static_cast<int32>(rest) * static_cast<int32>(Rest)) + ... + 0);
     }
 
+    // Whether this is the first of all positions that have the same element.
+    template <class... Index>
+    static WPK_DEVICE constexpr bool isFirstOfSame(int leading, Index... rest)
+    {
+        return (Leading != 0 || leading == 0) && ((Rest != 0 || rest == 0) && ... && true);
+    }
+
     // Elements that one access of a row of V moves.
     template <int V>
     static WPK_DEVICE constexpr int accessWidth()

@@ -1,18 +1,14 @@
-// The parts of attention on the tensor cores: a warp's sixteen rows of queries, and where warps that share rows meet.
+// The products of attention by warps, each of which has sixteen rows of queries.
 //
 // The scores of a step of keys stay in the registers that the product left them in, which are also those that the
-// product with the values wants: they never go through shared memory. Exponentials are relative to the largest score so
-// far; what was summed before is scaled down where a larger one comes (Milakov and Gimelshein, "Online normalizer
-// calculation for softmax", 2018; Dao et al., "FlashAttention", 2022, algorithm 1).
+// product with the values wants: they never go through shared memory.
 //
 // Problem and Schedule are named by attention_mma.py.
 #pragma once
 
-#include <wpk/kernels/near_exponential.cuh>
+#include <wpk/kernels/attention_rows.cuh>
 #include <wpk/kernels/split_fp32.cuh>
-#include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/tile_rows.cuh>
-#include <wpk/kernels/warp.cuh>
 
 namespace wpk
 {
@@ -23,7 +19,7 @@ struct AttentionShape
     using T = typename Problem::Element;
     static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, blockN = Schedule::block_n;
     static constexpr int stages = Schedule::stages, threads = warpsM * warpsN * kWarpSize;
-    static constexpr bool exactWeights = isSame<typename Problem::Multiply, SplitFp32>;
+    static constexpr bool exactWeights = isSame<typename Problem::Multiply, SplitFp32>, foldsScale = false;
     static constexpr int rows = 16 * warpsM, keys = blockN * warpsN;
     using Queries = RowTile<T, rows, Problem::depth, Problem::q_copy>;
     using Keys = RowTile<T, keys, Problem::depth, Problem::k_copy>;
@@ -55,63 +51,17 @@ WPK_DEVICE void addProducts(float (&sums)[1][TN][4], uint32 (&a)[1][4], uint32 (
     mmaTile(Multiply{}, sums, a, b); // @products
 }
 
-// Two neighbours of a row of weights, as one word of a fragment.
-template <class T>
-WPK_DEVICE uint32 packPair(float first, float second)
-{
-    const Vector<T, 2> pair{{fromFloat<T>(first), fromFloat<T>(second)}};
-    uint32 word;
-    memcpy(&word, &pair, sizeof(word));
-    return word;
-}
-
-// The sixteen rows of a warp: [0] of a pair is row lane / 4, [1] the one 8 below.
 template <class Problem, class Shape, class Lengths>
-struct AttentionWarp
+struct AttentionWarp : AttentionRows<Problem, Shape, Lengths>
 {
+    using Rows = AttentionRows<Problem, Shape, Lengths>;
+    using Rows::part, Rows::row, Rows::scores, Rows::weighted;
     using T = typename Shape::T;
     using Multiply = typename Problem::Multiply;
     static constexpr bool kNarrow = sizeof(T) == 2;
     static constexpr int kDepthSteps = Shape::Keys::chunks / 2;
     // Steps whose weighted values are summed from zero, since tensor cores cut sums; fp32 does so at every step.
     static constexpr int kApart = isSame<Multiply, SplitFp32> ? 1 : 4;
-    Lengths lengths;
-    float top[2] = {asFloat(0xff800000u), asFloat(0xff800000u)};
-    float sum[2] = {};
-    float weighted[Shape::pairsD][1][2][4] = {};
-    float scores[Shape::pairsN][1][2][4];
-    OperandRows<typename Problem::Operands, 2> operands[Shape::pairsN * 2][2];
-
-    WPK_DEVICE int row() const
-    {
-        return warpIndex() / Shape::warpsN * 16 + laneIndex() / 4;
-    }
-    WPK_DEVICE int part() const
-    {
-        return warpIndex() % Shape::warpsN;
-    }
-    // The first of this lane's two keys of tile `tile`, of those of a step.
-    WPK_DEVICE int key(int tile) const
-    {
-        return part() * Shape::blockN + tile * 8 + laneIndex() % 4 * 2;
-    }
-
-    // What the scores are computed with, of the keys from firstKey on.
-    WPK_DEVICE void loadOperands(const void* const* pointers, int matrix, int head, int firstRow, int firstKey)
-    {
-        if constexpr (Problem::Operands::count > 0)
-        {
-            WPK_UNROLL
-            for (int i = 0; i < Shape::pairsN * 4; ++i)
-            {
-                const int column = firstKey + key(i / 2), query = firstRow + row() + i % 2 * 8; // @mask_row
-                const int valid = minOf(2, lengths.keys() - column);
-                if (valid > 0)
-                    operands[i / 2][i % 2].load(
-                        pointers, valid, lengths.firstKey(matrix), head, minOf(query, lengths.queries() - 1), column);
-            }
-        }
-    }
 
     // scores = Q K^T
     WPK_DEVICE void multiplyKeys(SharedAddress queries, SharedAddress keys)
@@ -135,56 +85,6 @@ struct AttentionWarp
                 addProducts<Multiply>(scores[pair], left, b);
             }
         }
-    }
-
-    // Scores become weights relative to the largest score so far; returns what earlier sums are multiplied by.
-    WPK_DEVICE void weigh(int firstKey, float (&factor)[2])
-    {
-        float largest[2] = {top[0], top[1]};
-        WPK_UNROLL
-        for (int i = 0; i < Shape::pairsN * 8; ++i)
-        {
-            float& score = scores[i / 8][0][i / 4 % 2][i % 4];
-            const int half = i % 4 / 2;
-            score = Problem::Scores::evaluate(score, operands[i / 4][half].values[i % 2]);
-        }
-        if (firstKey + Shape::keys > lengths.keys()) // @last_step
-            hideBeyond(firstKey);
-        WPK_UNROLL
-        for (int i = 0; i < Shape::pairsN * 8; ++i)
-            largest[i % 4 / 2] = fmaxf(largest[i % 4 / 2], scores[i / 8][0][i / 4 % 2][i % 4]);
-        WPK_UNROLL
-        for (int half = 0; half < 2; ++half)
-        {
-            largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 1));
-            largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 2)); // @largest_shared
-            const float before = top[half];
-            top[half] = largest[half];
-            factor[half] = weightOf<Shape::exactWeights>(before - base(half));
-            sum[half] *= factor[half]; // @sum_rescaled
-        }
-        WPK_UNROLL
-        for (int i = 0; i < Shape::pairsN * 8; ++i)
-        {
-            float& score = scores[i / 8][0][i / 4 % 2][i % 4];
-            score = weightOf<Shape::exactWeights>(score - base(i % 4 / 2));
-            sum[i % 4 / 2] += score;
-        }
-    }
-
-    // Keys of a step that are behind the last one have no weight.
-    WPK_DEVICE void hideBeyond(int firstKey)
-    {
-        WPK_UNROLL
-        for (int i = 0; i < Shape::pairsN * 8; ++i)
-            if (firstKey + key(i / 4) + i % 2 >= lengths.keys()) // @last_key
-                scores[i / 8][0][i / 4 % 2][i % 4] = asFloat(0xff800000u);
-    }
-
-    // What exponents are relative to: 0 as long as all scores were -inf, whose differences are no numbers.
-    WPK_DEVICE float base(int half) const
-    {
-        return top[half] == asFloat(0xff800000u) ? 0.0f : top[half];
     }
 
     // weighted = weighted * factor + weights V

@@ -9,6 +9,7 @@
 #include <wpk/kernels/channel_limits.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/mma.cuh>
+#include <wpk/kernels/row_norm.cuh>
 #include <wpk/kernels/split_fp32.cuh>
 #include <wpk/kernels/tile_shared.cuh>
 #include <wpk/kernels/tile_store.cuh>
@@ -159,11 +160,49 @@ WPK_DEVICE void keepStep(uint32 (&fragments)[Tiles][4], const Limits& limits, in
     Limits::template keepFragments<T>(fragments, kept[0]);
 }
 
+// A warp's rows that are normalised behind their products (row_norm.cuh).
+template <class Problem, class Shape>
+class NormedFragments
+{
+    static constexpr bool isWhole = Problem::k % Shape::blockK == 0;
+
+public:
+    // Those of a step of the reduction; all lanes call it, one step after the other.
+    WPK_DEVICE void look(const uint32 (&fragments)[Shape::tilesM][4], int step)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < Shape::tilesM; ++i)
+        {
+            if (step == 0)
+                moments_[i].begin(fragments[i]);
+            moments_[i].template add<isWhole>(fragments[i], step * 16);
+        }
+    }
+
+    // The products of a block whose tile begins with `window`.
+    template <class Rows>
+    WPK_DEVICE void normalise(float (&acc)[Shape::tilesM][Shape::tilesN][4], const OutputWindow<Rows>& window) const
+    {
+        ColumnSums<Problem, Shape::tilesN> sums;
+        sums.load(window.from(0, warpIndex() % Shape::warpsN * Shape::warpN));
+        WPK_UNROLL
+        for (int i = 0; i < Shape::tilesM; ++i)
+        {
+            RowScale rows[2];
+            moments_[i].finish(rows, asFloat(Problem::row_epsilon));
+            sums.apply(acc[i], rows);
+        }
+    }
+
+private:
+    RowMoments<typename Problem::Multiply, Problem::row_is_centred, Problem::k> moments_[Shape::tilesM];
+};
+
 // acc += A * B over the tiles at `stage`; the fragments of a step are loaded during the step before. The first one is
-// `firstStep` of the reduction, which says whose channels' limits hold.
-template <class T, class Shape, class Fragments, class Limits>
+// `firstStep` of the reduction, which says whose channels' limits hold. `rows` look at those of A.
+template <class T, class Shape, class Fragments, class Limits, class Rows>
 WPK_DEVICE void multiplyStage(typename Shape::Sum (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
-    SharedAddress stage, const Limits& limits, int firstStep)
+    SharedAddress stage, const Limits& limits, int firstStep, Rows& rows)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     uint32 a[2][Shape::tilesM][4], b[2][Shape::tilesN][2];
@@ -178,15 +217,16 @@ WPK_DEVICE void multiplyStage(typename Shape::Sum (&acc)[Shape::tilesM][Shape::t
             keepStep<T>(a[(step + 1) % 2], limits, firstStep + step + 1);
         }
         mmaTile(T{}, acc, a[step % 2], b[step % 2]);
+        rows.look(a[step % 2], firstStep + step);
     }
 }
 
 // Multiplies all `steps` tiles. `shared` holds Shape::stages stages of Shape::stageBytes. ConstantB: no kernel writes
 // B. Behind it what earlier kernels touch may be touched. `limits` keep A; the first tile's first mma step is
-// `firstStep`.
-template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB, class Limits = NoLimits>
+// `firstStep`. `rows` look at A.
+template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB, class Limits, class Rows>
 WPK_DEVICE void multiplyTiles(typename Shape::Sum (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared,
-    LoaderA& loaderA, LoaderB& loaderB, int steps, const Limits& limits = Limits(), int firstStep = 0)
+    LoaderA& loaderA, LoaderB& loaderB, int steps, const Limits& limits, int firstStep, Rows& rows)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     const Fragments fragments;
@@ -208,8 +248,8 @@ WPK_DEVICE void multiplyTiles(typename Shape::Sum (&acc)[Shape::tilesM][Shape::t
             releaseNext(); // all is asked for: from now on this block needs less than it holds
         }
         commitCopies();
-        multiplyStage<T, Shape>(
-            acc, fragments, sharedAddress(shared + reading * Shape::stageBytes), limits, firstStep + tile * kSteps);
+        multiplyStage<T, Shape>(acc, fragments, sharedAddress(shared + reading * Shape::stageBytes), limits,
+            firstStep + tile * kSteps, rows);
         if (more)
         {
             loaderA.finish(target);
@@ -221,6 +261,15 @@ WPK_DEVICE void multiplyTiles(typename Shape::Sum (&acc)[Shape::tilesM][Shape::t
     waitCopies<0>();
     __syncthreads(); // the stages are free for the epilogue
     giveBackCuts(T{}, acc);
+}
+
+// The same of rows that are multiplied as they are.
+template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB, class Limits = NoLimits>
+WPK_DEVICE void multiplyTiles(typename Shape::Sum (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared,
+    LoaderA& loaderA, LoaderB& loaderB, int steps, const Limits& limits = Limits(), int firstStep = 0)
+{
+    RawRows rows;
+    multiplyTiles<T, Shape, Fragments, ConstantB>(acc, shared, loaderA, loaderB, steps, limits, firstStep, rows);
 }
 
 // Puts groups of a gathered row into a swizzled tile as 16-byte chunks of To.

@@ -122,11 +122,12 @@ struct Maximum
     }
 };
 
-template <class Operation, class Number>
+// Over neighbouring Lanes, a power of two: each such group of the warp apart.
+template <class Operation, int Lanes = kWarpSize, class Number>
 WPK_DEVICE Number reduceWarp(Number value)
 {
 #if !WPK_ON_GPU
-    if constexpr (isSame<Number, float>) // at once, which is faster
+    if constexpr (isSame<Number, float> && Lanes == kWarpSize) // at once, which is faster
     {
         emulated::ReduceOperands operands{value, 0.0f, Operation::kind};
         wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
@@ -134,7 +135,7 @@ WPK_DEVICE Number reduceWarp(Number value)
     }
 #endif
     WPK_UNROLL
-    for (int distance = kWarpSize / 2; distance > 0; distance /= 2)
+    for (int distance = Lanes / 2; distance > 0; distance /= 2)
         value = Operation::combine(value, shuffleXor(value, distance));
     return value;
 }
@@ -165,18 +166,18 @@ WPK_DEVICE Number reduceBlock(Number value, Number* scratch)
 
 } // namespace detail
 
-// Sum over the 32 lanes of the warp, in every lane.
-template <class Number>
+// Sum over the 32 lanes of the warp, in every lane; or over each group of Lanes neighbours, a power of two.
+template <int Lanes = kWarpSize, class Number>
 WPK_DEVICE Number warpSum(Number value)
 {
-    return detail::reduceWarp<detail::Sum>(value);
+    return detail::reduceWarp<detail::Sum, Lanes>(value);
 }
 
-// Maximum (a NaN loses to a number) over the 32 lanes of the warp, in every lane.
-template <class Number>
+// Maximum (a NaN loses to a number) over the same lanes.
+template <int Lanes = kWarpSize, class Number>
 WPK_DEVICE Number warpMax(Number value)
 {
-    return detail::reduceWarp<detail::Maximum>(value);
+    return detail::reduceWarp<detail::Maximum, Lanes>(value);
 }
 
 // How many numbers of shared scratch blockSum and blockMax need for a block of `threads`.

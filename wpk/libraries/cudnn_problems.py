@@ -17,6 +17,7 @@ from wpk.problems import (
     Gather,
     Matmul,
     Normalisation,
+    NormedMatmul,
     Pad,
     Pooling,
     Problem,
@@ -36,6 +37,7 @@ _TRANSLATIONS: dict[type[Problem], Translation[Any]] = {
 
 _NO_GRAPH: dict[type[Problem], str] = {
     ClampedConvolution: "cuDNN does not clamp what a convolution reads",
+    NormedMatmul: "cuDNN does not normalise what a product reads",
     Pooling: "cuDNN pools by resampling, which its Python frontend does not offer",
     Resize: "cuDNN resizes by resampling, which its Python frontend does not offer",
     Gather: "cuDNN's graphs have no gather",

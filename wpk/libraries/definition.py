@@ -14,6 +14,7 @@ from wpk.problems import (
     Epilogue,
     Matmul,
     Normalisation,
+    NormedMatmul,
     NormKind,
     Problem,
     ReduceKind,
@@ -123,17 +124,24 @@ def softmax(x: Array) -> Array:
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
 
 
-def normalise(x: Array, problem: Normalisation) -> Array:
+def normalise(x: Array, problem: Normalisation | NormedMatmul) -> Array:
     """The rows' softmax or its logarithm, or the rows with mean square 1, and mean 0 if asked for."""
     if problem.kind is NormKind.SOFTMAX:
         return softmax(x)
     if problem.kind is NormKind.LOG_SOFTMAX:
         below = x - x.max(axis=-1, keepdims=True)
         return np.asarray(below - np.log(np.exp(below).sum(axis=-1, keepdims=True)))
-    centred = problem.kind is NormKind.LAYER
-    d = x - x.mean(axis=-1, keepdims=True) if centred else x
-    scaled: Array = d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + problem.epsilon)
-    return scaled
+    return np.asarray(_centred(x, problem) * row_scales(x, problem))
+
+
+def row_scales(x: Array, problem: Normalisation | NormedMatmul) -> Array:
+    """What a layer norm or an RMS norm multiplies each row by, with an axis of one element."""
+    squares = _centred(x, problem) ** 2
+    return np.asarray(1 / np.sqrt(squares.mean(axis=-1, keepdims=True) + problem.epsilon))
+
+
+def _centred(x: Array, problem: Normalisation | NormedMatmul) -> Array:
+    return x - x.mean(axis=-1, keepdims=True) if problem.kind is NormKind.LAYER else x
 
 
 def convolve(x: Array, w: Array, problem: Convolution) -> Array:

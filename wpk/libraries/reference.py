@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from wpk.dtypes import DType, Precision
 from wpk.expression import Operand, evaluate
 from wpk.libraries.attention_reference import SPECIAL_FUNCTIONS, attend
-from wpk.libraries.definition import convolve, finish, multiply, normalise
+from wpk.libraries.definition import convolve, finish, multiply, normalise, row_scales
 from wpk.libraries.squeeze_reference import excite
 from wpk.problems import (
     Attention,
@@ -28,6 +28,7 @@ from wpk.problems import (
     Epilogue,
     Matmul,
     Normalisation,
+    NormedMatmul,
     NormKind,
     Problem,
     Squeeze,
@@ -142,6 +143,22 @@ def _matmul(problem: Matmul, rng: np.random.Generator) -> RandomCase:
     return RandomCase((a, b, *operands), output, allowed)
 
 
+def _normed_matmul(problem: NormedMatmul, rng: np.random.Generator) -> RandomCase:
+    """Factors and sums of the constant one's columns; errors of products, means and scales through the epilogue."""
+    outer = (problem.batch[0].value, problem.batch[1])
+    a = _draw(rng, _stored((*outer, problem.m.value, problem.k), problem.a), problem.a.dtype)
+    b = _draw(rng, (problem.k, problem.n), problem.precision.storage, problem.k)
+    x, w = _wide(a), _wide(b)
+    exact = multiply(normalise(x, problem), w, problem)
+    of_rows = multiply(_norm_error(problem, x, np.zeros(1)), np.abs(w), problem)
+    summed = multiply(np.abs(x) * row_scales(x, problem), np.abs(w), problem)
+    error = of_rows + _error(problem.precision, problem.k, [problem.a]) * summed
+    sums = [] if problem.sums is None else [w.sum(axis=0).astype(np.float32)[None, None, None]]
+    operands = _operands(problem.epilogue, exact.shape, rng)
+    output, allowed = _finish(problem, exact, error, operands)
+    return RandomCase((a, b, *operands, *sums), output, allowed)
+
+
 def _attention(problem: Attention, rng: np.random.Generator) -> RandomCase:
     batch, rows, keys = (problem.batch[0].value, problem.batch[1]), problem.queries, problem.keys
     shared = problem.heads_of_keys
@@ -202,10 +219,10 @@ def _squeeze(problem: Squeeze, rng: np.random.Generator) -> RandomCase:
     )
 
 
-def _norm_error(problem: Normalisation, x: Array, before: Array) -> Array:
+def _norm_error(problem: Normalisation | NormedMatmul, x: Array, before: Array) -> Array:
     """Errors of mean, difference and scale to first order, as `wpk.checks.error_bounds` has them."""
     unit = _unit(problem)
-    spread = unit * sqrt(problem.cols)
+    spread = unit * sqrt(problem.reduction)
     centred = problem.kind is NormKind.LAYER
     mean = x.mean(axis=-1, keepdims=True) if centred else np.zeros(1)
     d = x - mean
@@ -274,6 +291,7 @@ _CASES: dict[type[Problem], Callable[[Any, np.random.Generator], RandomCase]] = 
     Convolution: _convolution,
     ClampedConvolution: _convolution,
     Matmul: _matmul,
+    NormedMatmul: _normed_matmul,
     Attention: _attention,
     Normalisation: _normalisation,
     Squeeze: _squeeze,

@@ -4,29 +4,12 @@ from collections.abc import Callable
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes import PassRecord, pass_groups, run_passes
+from wpk.graph_passes import KnownTypes, PassRecord, pass_groups, run_passes
 from wpk.lowering.lowered_model import Source
 from wpk.progress import Progress
 
 Observer = Callable[[str, gs.Graph], None]
 """Called with the name of a pass that has rewritten, and the graph as it is behind it."""
-
-
-def copied(graph: gs.Graph) -> gs.Graph:
-    """A graph of its own, whose functions are its own, too: passes change bodies in place.
-
-    Functions are copied without the list of all functions that each of them holds: graphsurgeon would merge
-    the lists of all in each copy, which takes time with the cube of their number.
-    """
-    functions = list(graph.functions)
-    for each in (graph, *functions):
-        each.functions = []  # empties a list that others may share
-    try:
-        copied = graph.copy()
-        copied.functions = [function.copy() for function in functions]
-    finally:
-        graph.functions = functions
-    return copied
 
 
 class GroupRun:
@@ -36,11 +19,26 @@ class GroupRun:
         groups: The passes.
     """
 
-    def __init__(self, source: Source, progress: Progress, observe: Observer | None = None) -> None:
-        """Make the passes of a form; ``observe`` is told of each that has rewritten."""
+    def __init__(
+        self,
+        source: Source,
+        progress: Progress,
+        observe: Observer | None = None,
+        known: KnownTypes | None = None,
+    ) -> None:
+        """Make the passes of a form.
+
+        Args:
+            source: What says which they are.
+            progress: Told of each group.
+            observe: Told of each pass that has rewritten.
+            known: What was inferred of the model's nodes before, where shapes of the graph are inferred already.
+        """
         self.groups = pass_groups(source.precision, source.changed, clusters=source.clusters)
         self._names = {each.name for group in self.groups for each in group}
         self._skip, self._progress, self._observe = source.skip, progress, observe
+        self._inferred = known is not None
+        self._known = KnownTypes() if known is None else known
 
     def of(self, place: int, graph: gs.Graph) -> list[PassRecord]:
         """Run a group."""
@@ -53,4 +51,13 @@ class GroupRun:
 
         self._progress("graph passes", place, len(self.groups))
         group = self.groups[place]
-        return run_passes(graph, group, self._skip, told, other_passes=self._names)
+        inferred, self._inferred = self._inferred, True
+        return run_passes(
+            graph,
+            group,
+            self._skip,
+            told,
+            other_passes=self._names,
+            known=self._known,
+            inferred=inferred,
+        )

@@ -11,6 +11,7 @@ from wpk.graph_passes import is_op, producer
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.anchors.box_selection import BoxSelectionBody, is_box_selection
+from wpk.lowering.anchors.normed_product import NormedProductBody, is_normed_product
 from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
 from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.anchors.squeeze import SqueezeBody, is_squeeze
@@ -21,6 +22,7 @@ from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.fallback import HandOver, is_fallback, lower_fallback
 from wpk.lowering.free_axis import sized_buffer, sized_value
+from wpk.lowering.known_operators import KnownOperators, LoweredOperator, key_of
 from wpk.lowering.memory_plan import plan_memory
 from wpk.lowering.partition import (
     body_of,
@@ -46,6 +48,7 @@ def lower(
     reasons: Mapping[str, str] | None = None,
     *,
     choices: LoweringChoices | None = None,
+    known: KnownOperators | None = None,
     fallback: bool = False,
     driven: bool = False,
 ) -> Program:
@@ -58,6 +61,7 @@ def lower(
         free: Tuned values of the free dimensions, by name.
         reasons: Why graph passes left nodes alone, by the node's name; said with a refusal.
         choices: What is decided by a choice, and told where; by default as usually.
+        known: Operators of other forms of the model, which grow by those of this; by default none.
         fallback: Whether ONNX Runtime executes what no kernel does.
         driven: Whether control flow may be handed over without, since its bodies become engines.
 
@@ -67,6 +71,7 @@ def lower(
     """
     plain: frozenset[str] = frozenset()
     handed = HandOver(graph)
+    known = KnownOperators() if known is None else known
     while True:
         try:
             kept = plain | handed.made
@@ -74,7 +79,7 @@ def lower(
                 Context(precision, int(graph.opset)),
                 plan_memory(graph, kept, choices),
             )
-            state = LoweringState(graph, free, kept, context, memory, handed.shapes)
+            state = LoweringState(graph, free, kept, context, memory, handed.shapes, known)
             refused = _attempt(state, handed, reasons or {})
             if not refused.nodes:
                 if not handed.outline():
@@ -189,10 +194,32 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     if whole is not None:
         _emit_whole(state, node, body, whole(body, inputs, state.context))
         return
+    output = output_of(node) or node.outputs[0]
+    key = key_of(node, body, (output.name, element_type(output)), inputs, state.context)
+    made = state.known.find(key, body.name, state.context)
+    if made is None or made.home != state.memory.home(
+        output.name, element_type(output), made.shape, made.leading
+    ):
+        before = dict(state.context.constants)
+        made = _lowered(state, node, body, inputs, output)
+        state.known.keep(key, body.name, made, before, state.context)
+    state.views[output.name] = made.home
+    state.append(
+        node.name, body.onnx_nodes, made.problem, made.lowered.inputs, output.name, node.name
+    )
+
+
+def _lowered(
+    state: LoweringState,
+    node: gs.Node,
+    body: OperatorBody,
+    inputs: Mapping[str, View],
+    output: gs.Tensor,
+) -> LoweredOperator:
+    """Lower a body, of which nothing is known, to a problem of any kind."""
     reader = next((reader for fits, reader in _CHAINS if fits(body)), None)
     chain = reader(body, inputs, state.context, SHAPES) if reader is not None else None
     result = chain.result if chain else read_body(body, inputs, state.context, SHAPES)
-    output = output_of(node) or node.outputs[0]
     home = state.memory.home(output.name, element_type(output), result.shape, result.leading)
     state.views[output.name] = home
     y = result.pulled_back(home)
@@ -202,7 +229,9 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         lowered = lower_elementwise(result, y)
     else:
         lowered = _lower_anchor(result.anchor, result, y, state.context)
-    _emit(state, node, body, lowered, home, output.name)
+    _require_padding(lowered, home)
+    problem = state.sized(lowered, output.name)
+    return LoweredOperator(result.shape, result.leading, home, lowered, problem)
 
 
 _WHOLE: tuple[
@@ -214,8 +243,12 @@ _WHOLE: tuple[
 """Bodies that a pass has made as a whole, and what reads them."""
 
 
-_CHAINS: tuple[tuple[Callable[[OperatorBody], bool], type[AttentionBody | SqueezeBody]], ...] = (
+_CHAINS: tuple[
+    tuple[Callable[[OperatorBody], bool], type[AttentionBody | NormedProductBody | SqueezeBody]],
+    ...,
+] = (
     (is_attention, AttentionBody),
+    (is_normed_product, NormedProductBody),
     (is_squeeze, SqueezeBody),
 )
 """Bodies with more than one anchor, and what reads them in pieces."""
@@ -230,25 +263,19 @@ def _emit_whole(
     output = node.outputs[0]
     home = state.memory.home(output.name, element_type(output), read.shape, read.leading)
     state.views[output.name] = home
-    _emit(state, node, body, read.lower(home), home, output.name)
+    lowered = read.lower(home)
+    _require_padding(lowered, home)
+    state.emit(node.name, body.onnx_nodes, lowered, output.name, node.name)
 
 
-def _emit(
-    state: LoweringState,
-    node: gs.Node,
-    body: OperatorBody,
-    lowered: LoweredProblem,
-    home: View,
-    output: str,
-) -> None:
-    """Append the operator of a node.
+def _require_padding(lowered: LoweredProblem, home: View) -> None:
+    """Check that kernels write the padding where it lies.
 
     Raises:
-        NotAViewError: Padding does not lie where its kernels write it.
+        NotAViewError: They do not.
     """
     if not lowered.problem.pads_its_columns:
         raise NotAViewError(home.source, home.shape, home.shape)
-    state.emit(node.name, body.onnx_nodes, lowered, output, node.name)
 
 
 def _lower_anchor(anchor: Anchor, result: Computation, y: View, context: Context) -> LoweredProblem:

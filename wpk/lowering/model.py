@@ -10,7 +10,9 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
+from wpk.garbage import collected_behind
 from wpk.graph_passes import (
+    KnownTypes,
     PassRecord,
     check_skips,
     infer_shapes,
@@ -23,7 +25,9 @@ from wpk.lowering.choices import NAMES as CHOICES
 from wpk.lowering.choices import LoweringChoices
 from wpk.lowering.flat_graph import flatten
 from wpk.lowering.free_sizes import Assignment, assignments, constants_that_meet, sizes_to_check
-from wpk.lowering.group_run import GroupRun, Observer, copied
+from wpk.lowering.graph_copy import copied
+from wpk.lowering.group_run import GroupRun, Observer
+from wpk.lowering.known_operators import KnownOperators
 from wpk.lowering.lower import lower
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.program import NodeRecord, Program
@@ -128,7 +132,8 @@ class ModelForms:
         self._source, self._progress = source, progress
         self._fallback, self._driven, self._depth = fallback, driven, depth
         graph = load_graph(source.path, source.shapes)
-        infer_shapes(graph)
+        self._types, self._operators = KnownTypes(), KnownOperators()
+        infer_shapes(graph, self._types)
         self._before, self._original = _nodes(graph), flatten(graph)
         self._sizes, self._met = sizes_to_check(graph), constants_that_meet(graph)
         self._checkpoints = {0: _Checkpoint(graph, ())}
@@ -140,6 +145,10 @@ class ModelForms:
             GraphError: A pass failed, or a key names no pass.
             UnsupportedError: Some nodes cannot be carried; all are listed.
         """
+        with collected_behind():
+            return self._lowered(changed)
+
+    def _lowered(self, changed: frozenset[str]) -> LoweredModel:
         source = replace(self._source, changed=changed)
         graph, records = self._rewritten(source)
         ranges = size_ranges({t.name: t.shape or () for t in graph.inputs}, source.shapes)
@@ -152,6 +161,7 @@ class ModelForms:
             free,
             _reasons(records),
             choices=choices,
+            known=self._operators,
             fallback=self._fallback,
             driven=self._driven,
         )
@@ -181,7 +191,7 @@ class ModelForms:
         start = max(place for place in self._checkpoints if place <= first)
         at = self._checkpoints[start]
         graph, records = copied(at.graph), list(at.records)
-        run = GroupRun(source, self._progress)
+        run = GroupRun(source, self._progress, known=self._types)
         for place, group in enumerate(run.groups):
             if place < start:
                 continue

@@ -1,6 +1,6 @@
 """What one attempt at lowering a graph builds up."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -13,11 +13,13 @@ from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.free_axis import is_free, sized, stand_in
+from wpk.lowering.known_operators import KnownOperators
 from wpk.lowering.memory_map import MemoryMap
 from wpk.lowering.program import Operator
 from wpk.lowering.refusal import RefusedError, UnknownInputError
 from wpk.lowering.symbols import of_view
 from wpk.lowering.views import View
+from wpk.problems import Problem
 
 
 @dataclass
@@ -30,6 +32,7 @@ class LoweringState:
         plain: Tensors that keep a row-major layout in buffers of their own.
         context: Precision and constants.
         memory: Where values lie.
+        known: Operators that were lowered before.
         shapes: Shapes that are sure; None where those of the graph are taken.
         views: How each tensor of the graph lies in memory, by name.
         operators: In execution order.
@@ -45,6 +48,7 @@ class LoweringState:
     context: Context
     memory: MemoryMap
     shapes: Mapping[str, Dims] | None = None
+    known: KnownOperators = field(default_factory=KnownOperators)
     views: dict[str, View] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
     models: dict[str, bytes] = field(default_factory=dict)
@@ -90,11 +94,32 @@ class LoweringState:
         note: str = "",
     ) -> None:
         """Append an operator that writes value ``output``; see `Operator` for the rest."""
+        problem = self.sized(lowered, output)
+        self.append(name, nodes, problem, lowered.inputs, output, call, note)
+
+    def sized(self, lowered: LoweredProblem, output: str) -> Problem:
+        """Return a problem with tuned sizes of the free dimensions.
+
+        Raises:
+            RefusedError: No kernel takes its types, or a free dimension decides something that is a constant.
+        """
         types = {self.memory.values[output].dtype, *(view.dtype for view in lowered.inputs)}
         if DType.FP64 in types and not lowered.problem.carries_double:
             raise RefusedError(f"tensors of {DType.FP64}, which no kernel of this kind takes")
-        inputs = tuple(self.source(view) for view in lowered.inputs)
-        problem = sized(lowered.problem, self.free)
+        return sized(lowered.problem, self.free)
+
+    def append(
+        self,
+        name: str,
+        nodes: tuple[str, ...],
+        problem: Problem,
+        views: Sequence[View],
+        output: str,
+        call: str,
+        note: str = "",
+    ) -> None:
+        """Append an operator whose problem has its sizes; the views are what it reads."""
+        inputs = tuple(self.source(view) for view in views)
         self.operators.append(Operator(name, nodes, problem, inputs, (output,), call, note))
 
     def copy(self, view: View, name: str, note: str) -> None:

@@ -64,6 +64,7 @@ class StepRates:
     Attributes:
         operations: Of the SM's unit in a cycle.
         slots: Issue slots of one step of a block besides its operations.
+        slots_beside: Whether they are issued while the unit computes the operations.
         end_slots: Issue slots of a block behind its last step.
         flops: Of one step of a block.
         bytes: One step of a block takes from L2.
@@ -74,11 +75,13 @@ class StepRates:
         latency: Cycles until what a step loads is there.
         turning: Cycles that a step adds to a block's own way, of what lies between two of its tiles.
         chain: Cycles of a block's own way through a step besides.
+        beside: Cycles of the SM for one step of a block, beside the unit's.
         ends: Cycles of a block before its first step and after its last.
     """
 
     operations: float
     slots: Floats
+    slots_beside: bool
     end_slots: Floats
     flops: Floats
     bytes: Floats
@@ -89,6 +92,7 @@ class StepRates:
     latency: float
     turning: Floats
     chain: Floats | float
+    beside: Floats
     ends: float
 
     @classmethod
@@ -108,6 +112,7 @@ class StepRates:
         return cls(
             operations=peak / (target.sm_count * target.clock),
             slots=slots + np.zeros_like(loads),
+            slots_beside=work.slots_beside,
             end_slots=work.end_slots * warps,
             flops=work.block_flops / steps,
             bytes=moved,
@@ -118,6 +123,7 @@ class StepRates:
             latency=COPY_CYCLES if work.by_warpgroups else FILL_CYCLES,
             turning=TURN_CYCLES * (np.asarray(work.turns) - 1) / steps,
             chain=work.chain_cycles,
+            beside=work.beside_cycles / steps,
             ends=COPY_ENDS_CYCLES if work.by_warpgroups else 2 * FILL_CYCLES,
         )
 
@@ -128,7 +134,8 @@ class StepRates:
 
     def arithmetic(self, held: Floats) -> Floats:
         """Return the cycles that one step of each of ``held`` blocks occupies the schedulers and the unit."""
-        alone = self.flops / self.operations + self.slots / SCHEDULERS
+        operations, slots = self.flops / self.operations, self.slots / SCHEDULERS
+        alone = np.maximum(operations, slots) if self.slots_beside else operations + slots
         cycles: Floats = held * alone / self.fed(held)
         return cycles
 

@@ -5,9 +5,9 @@ equations 1 and 2): a grid of tiles in waves. Their constants are fitted for eac
 follow from the target, and four are fitted for all kernels together (`wpk.performance.rates`).
 
     waves = sum over waves of  fill + multicast + steps * (step + sync) + fill + tail + end
-    step  = | arithmetic, shared memory's port, L2's port, waiting |
+    step  = | arithmetic, shared memory's port, what goes on beside, L2's port, waiting |
 
-The first three of a step are the cycles that one step of all resident blocks occupies a resource of
+All but the last of a step are the cycles that one step of all resident blocks occupies a resource of
 the SM; waiting is the latency of global memory as far as the stages do not hide it. The tail is that
 of a split reduction (`wpk.schedules.split`): partial sums are written and counted, and the last block
 of a tile reads them all. The end is what quantised sums go through before they are stored. ``|...|`` is a
@@ -81,7 +81,7 @@ def overlapped(*limits: Floats) -> Floats:
 def _wave(work: Work, held: Floats, rates: StepRates, passes: Floats | float) -> Floats:
     """Cycles of one wave with ``held`` blocks an SM."""
     arithmetic, shared = rates.arithmetic(held), held * rates.loads * passes
-    limits = [arithmetic, shared, rates.waiting()]
+    limits = [arithmetic, shared, held * rates.beside, rates.waiting()]
     if not work.by_warpgroups:  # tensor copies run ahead: no step waits for the port by itself
         limits.append(held * rates.bytes / L2_PORT_BYTES)
     steps: Floats = np.maximum(work.steps, 1) * (overlapped(*limits) + rates.sync)

@@ -22,6 +22,7 @@ from wpk.problems.movement import (
     ResizeMode,
 )
 from wpk.problems.normalisation import Normalisation, NormKind
+from wpk.problems.normed_matmul import NormedMatmul
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.placed_rows import PlacedRows, RowPlacing
 from wpk.problems.pooling import Pooling, PoolKind

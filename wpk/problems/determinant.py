@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
+from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.problems.access import Access, Axes
 from wpk.problems.family import Family
@@ -15,7 +16,7 @@ from wpk.problems.signs import TIMES
 
 @dataclass(frozen=True)
 class Determinant(Problem):
-    """``y[o...] = det(x[o..., :, :])`` by elimination with row pivots, in fp32.
+    """``y[o...] = det(x[o..., :, :])`` by elimination with row pivots, in fp32, or in fp64.
 
     Operator inputs: ``x``. Domain of x: (outer..., size, size) where ``outer[0]`` is the leading extent, at most
     four axes outside; of y: (outer...).
@@ -27,7 +28,13 @@ class Determinant(Problem):
     x: Tensor
     y: Tensor
 
+    carries_double = True
     family = Family.REDUCTION
+
+    @property
+    def numbers(self) -> DType:
+        """See `Problem.numbers`."""
+        return self.x.dtype if self.x.dtype is DType.FP64 else DType.FP32
 
     def words(self) -> str:
         """See `Problem.words`."""
@@ -61,4 +68,4 @@ class Determinant(Problem):
 
 
 MOST_ROWS = 110
-"""Of a matrix that shared memory holds: it is where the elimination happens."""
+"""Of a matrix of fp32 that shared memory holds: it is where the elimination happens."""

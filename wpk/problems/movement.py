@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite, prod
 
+from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.problems.access import Access
 from wpk.problems.family import Family
@@ -184,7 +185,13 @@ class Resize(Problem):
         """The extent that kernels take at run time."""
         return self.n
 
+    carries_double = True
     family = Family.MOVEMENT
+
+    @property
+    def numbers(self) -> DType:
+        """See `Problem.numbers`; positions are computed in them, too."""
+        return self.x.dtype if self.x.dtype is DType.FP64 else DType.FP32
 
     def words(self) -> str:
         """See `Problem.words`."""

@@ -48,7 +48,7 @@ ELEMENT_OPERATIONS = {
     NormKind.LAYER: 5,  # sum, subtract, square and sum (2), multiply
     NormKind.RMS: 3,  # square and sum (2), multiply
 }
-"""Operations an element, special functions counted as in `wpk.expression.OPERATIONS`."""
+"""Operations an element, special functions counted as in `wpk.expression_operations.OPERATIONS`."""
 
 _NAMES = {"layer": "layer norm", "rms": "RMS norm", "log_softmax": "log-softmax"}
 

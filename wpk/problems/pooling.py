@@ -67,6 +67,7 @@ class Pooling(Problem):
         """The extent that kernels take at run time."""
         return self.n
 
+    carries_double = True
     family = Family.POOLING
 
     def words(self) -> str:

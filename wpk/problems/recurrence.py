@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.expression import Expression, flops
 from wpk.extent import Extent
 from wpk.problems.access import Access, Axes
@@ -43,7 +43,8 @@ class Recurrence(Problem):
     Operator inputs: ``p, r`` and those there are of ``bias, lengths, h0, c0, peepholes``. Output: ``y``.
     Domains: p (batch, steps, gates * hidden); r (gates * hidden, hidden); bias (2 * gates * hidden),
     ONNX's Wb and Rb; lengths (batch), int32; h0 and c0 (batch, hidden); peepholes (3 * hidden) of i, o and f;
-    y (batch, steps + slots - 1, hidden). Sums are fp32. h may be rounded to what the precision multiplies.
+    y (batch, steps + slots - 1, hidden). Sums are fp32, or what the activations are computed in. h may be rounded to
+    what the precision multiplies.
 
     Attributes:
         reverse: Whether steps run from the last to the first.
@@ -98,6 +99,7 @@ class Recurrence(Problem):
         """Products of a sum."""
         return self.hidden
 
+    carries_double = True
     family = Family.RECURRENCE
 
     @property
@@ -185,6 +187,8 @@ class Recurrence(Problem):
         for name in ("c0", "peepholes"):
             if self.cell is not Cell.LSTM and getattr(self, name) is not None:
                 yield name, f"given; {self.cell} has none"
+        if (self.precision is Precision.FP64) != (self.numbers is DType.FP64):
+            yield "precision", f"{self.precision} of what is computed in {self.numbers}"
         if self.linear_before_reset and self.cell is not Cell.GRU:
             yield "linear_before_reset", f"said of {self.cell}"
 

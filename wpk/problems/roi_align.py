@@ -63,6 +63,7 @@ class RoiAlign(Problem):
         """The extent that kernels take at run time."""
         return self.regions
 
+    carries_double = True
     family = Family.POOLING
 
     def words(self) -> str:

@@ -7,7 +7,6 @@ are not written otherwise. The counts are those of machine code for sm_90a (nvdi
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import (
-    OPERATIONS,
     Acc,
     Apply,
     Divisor,
@@ -17,7 +16,9 @@ from wpk.expression import (
     Quantised,
     Round,
 )
+from wpk.expression_operations import OPERATIONS
 from wpk.problems.lifted import lifted
+from wpk.problems.normed_matmul import NormedMatmul
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.problem import Problem
 
@@ -37,10 +38,14 @@ _ROUNDED = {True: 20.0, False: 2.0}
 """To floating point and back, of 8 bits and of 16."""
 
 
+_NORMED = 5.0
+"""A product of a normalised row: the mean's share taken off it, its scale, and the column's sum with its address."""
+
+
 def stored_slots(problem: Problem) -> float:
     """Return the issue slots of an element's expressions: a GELU takes 20, which many columns of a tile make a long end."""
     without = lifted(problem).problem
-    slots = 0.0
+    slots = _NORMED if isinstance(problem, NormedMatmul) else 0.0
     for each in without.expressions():
         follows = getattr(without, each.field, None)
         tensors = (

@@ -12,12 +12,8 @@
 // (Lengths, of attention_lengths.cuh), where the launch passes none.
 #pragma once
 
-#include <wpk/kernels/attention_lengths.cuh>
 #include <wpk/kernels/attention_staging.cuh>
-#include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/tile_attention.cuh>
 
 namespace wpk
@@ -97,48 +93,6 @@ private:
     const T *const q_, *const k_, *const v_;
 };
 
-// Asks for what no kernel writes of the scores' operands: of a block's rows, under the keys of so many steps. Those of
-// all rows are mostly masks, which are few.
-template <class Problem, class Shape, class Lengths>
-WPK_DEVICE void prefetchBiases(const void* const* operands, const Lengths& lengths, const AttentionPlace& at, int steps)
-{
-    constexpr int kColumns = 8; // half a sector, of fp32 a whole one
-    if constexpr (Problem::operand_constants != 0)
-    {
-        const int keys = minOf(lengths.keys(), steps * Shape::keys), ofRow = ceilDivide(keys, kColumns);
-        const int firstRow = at.block * Shape::rows;
-        const int rows = minOf(Shape::rows, lengths.queries() - firstRow); // @bias_rows
-        WPK_KEEP_LOOP
-        for (int item = static_cast<int>(threadIdx.x); item < rows * ofRow; item += Shape::threads)
-            prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, operands,
-                lengths.firstKey(at.matrix), at.head, firstRow + item / ofRow, item % ofRow * kColumns);
-    }
-}
-
-// Writes a block's rows and their padding.
-template <class Problem, class Shape, class Lengths>
-WPK_DEVICE void storeAttention(const AttentionStaging<Shape>& staging, const void* const* inputs, void* y,
-    const Lengths& lengths, int matrix, int head, int firstRow)
-{
-    using Y = typename Problem::Y;
-    constexpr int V = 4, kRoom = Problem::width + Problem::yPadding, kVectors = ceilDivide(kRoom, V);
-    for (int item = static_cast<int>(threadIdx.x); item < Shape::rows * kVectors; item += Shape::threads)
-    {
-        const int row = item / kVectors, column = item % kVectors * V;
-        if (firstRow + row >= lengths.queries()) // @last_query
-            break;
-        const AttentionRowPlace at = lengths.query(matrix, firstRow + row);
-        float values[V] = {};
-        if (column < Problem::width)
-        {
-            staging.template get<V, Problem::emptyRowsAreZero>(row, column, values);
-            finishAttention<Problem>(values, inputs, minOf(V, Problem::width - column), at, head, column);
-        }
-        storeRowOf<Y, V>(
-            y, at.template offset<Y>(head, column), Problem::width - column, minOf(V, kRoom - column), values);
-    }
-}
-
 template <class Problem, class Schedule, class Lengths>
 WPK_DEVICE void attentionOfBlock(const AttentionInputs<Problem>& inputs, const Lengths& lengths, void* y)
 {
@@ -156,7 +110,7 @@ WPK_DEVICE void attentionOfBlock(const AttentionInputs<Problem>& inputs, const L
     for (int step = 0; step < Shape::stages; ++step)
         tiles.begin(step);
 
-    AttentionWarp<Problem, Shape, Lengths> warp{lengths};
+    AttentionWarp<Problem, Shape, Lengths> warp{{lengths}};
     for (int step = 0; step < steps; ++step)
     {
         const int firstKey = step * Shape::keys;

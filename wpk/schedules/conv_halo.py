@@ -74,6 +74,8 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         """See `ScheduleTemplate.why_not`."""
         if (reason := convolution_copies.why_not(problem, target)) is not None:
             return reason
+        if problem.groups > 1:
+            return f"{problem.groups} groups: a patch has the channels of one"
         if isinstance(problem, ClampedConvolution):
             return "limits of the input: a patch is multiplied as it lies"
         if problem.precision is Precision.INT8:

@@ -22,8 +22,6 @@ def why_not(problem: Convolution, target: Target) -> str | None:
     """Say why warpgroups cannot multiply what tensor copies bring of this problem; None if they can."""
     if (reason := why_no_warpgroups(problem.precision, target)) is not None:
         return reason
-    if problem.groups > 1:
-        return f"{problem.groups} groups: a tile would have the channels of several"
     if problem.transposed:
         return "transposed: tensor copies do not spread pixels"
     if (reason := why_not_stored(problem)) is not None:
@@ -63,7 +61,7 @@ def is_one_image(problem: Convolution) -> bool:
 def _tap_vector(problem: Convolution) -> int:
     """Elements of 16 bytes, which the strides of packed filters are multiples of; 1 where they are so."""
     vector = ALIGNMENT // problem.precision.storage.bytes
-    return 1 if problem.c % vector == 0 else vector
+    return 1 if problem.c // problem.groups % vector == 0 else vector
 
 
 def _why_no_strides(problem: Convolution) -> str | None:

@@ -148,4 +148,4 @@ class DeterminantTemplate(SingleKernelTemplate[Determinant, DeterminantSchedule]
 
 def _matrix_bytes(problem: Determinant) -> int:
     """Shared memory of a matrix, as determinant.cuh lays it out."""
-    return 4 * (problem.size * (problem.size | 1) | 1)
+    return problem.numbers.bytes * (problem.size * (problem.size | 1) | 1)

@@ -1,13 +1,16 @@
 """Matrix product on the tensor cores, with batch and broadcasting (gemm_mma.cuh)."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.problems import Matmul
 from wpk.schedules import mma_tiles
+from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
 from wpk.schedules.mma_tiles import MmaSchedule, MmaTiles
 from wpk.schedules.multiplication import multiplied_as, multiply_type
+from wpk.schedules.row_norm import fragment_slots, norm_limits
 from wpk.schedules.unit import Members
 from wpk.targets import Target
 
@@ -29,6 +32,9 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
             if (reason := mma_tiles.needs(dtype, problem.precision, target)) is not None:
                 return reason
         return why_too_large(problem)
+
+    def _limits(self, problem: Matmul) -> Sequence[Limit]:
+        return (*super()._limits(problem), *norm_limits(problem))
 
     def packing(self, problem: Matmul, schedule: MmaSchedule) -> str | None:
         """See `MatmulView.packing`."""
@@ -64,4 +70,5 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
             gathered_bytes_a=problem.a.dtype.bytes,
             gathered_bytes_b=view.b_dtype.bytes,
             b_across=b_across,
+            fragment_slots=fragment_slots(problem),
         )

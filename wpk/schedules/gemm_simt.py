@@ -5,6 +5,7 @@ from typing import ClassVar
 from wpk.problems import Matmul
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
+from wpk.schedules.row_norm import why_normed
 from wpk.schedules.simt_tiles import SimtSchedule, SimtTiles
 from wpk.targets import Target
 
@@ -26,7 +27,7 @@ class GemmSimtTemplate(MatrixTemplate[Matmul, SimtSchedule]):
         for name, tensor in (("a", problem.a), ("b", problem.b)):
             if not tensor.dtype.multiplies:
                 return f"{name} is {tensor.dtype.value}; products take floating point and bytes"
-        return why_too_large(problem)
+        return why_normed(problem) or why_too_large(problem)
 
     def packing(self, problem: Matmul, schedule: SimtSchedule) -> str | None:
         """Return the packing: columns of a constant ``b`` as rows."""

@@ -12,6 +12,7 @@ from wpk.problems import FEW_ROWS, Matmul
 from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import target_limits
+from wpk.schedules.row_norm import why_normed
 from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.skinny_tiles import SkinnyTiles
 from wpk.schedules.split import split_limits, useful_split
@@ -74,7 +75,7 @@ class GemmSkinnyTemplate(SingleKernelTemplate[Matmul, SkinnySchedule]):
                 return f"{name} is {tensor.dtype.value}; products take floating point and bytes"
         if problem.m.value > FEW_ROWS:
             return f"{problem.m.value} rows; products of at most {FEW_ROWS} are bound by reading b"
-        return why_too_large(problem)
+        return why_normed(problem) or why_too_large(problem)
 
     def packing(self, problem: Matmul, schedule: SkinnySchedule) -> str | None:
         """Return the packing: columns of a constant ``b`` as rows, which neighbouring threads read in one piece."""

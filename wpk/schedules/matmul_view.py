@@ -9,6 +9,7 @@ from wpk.problems import Matmul, Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
 from wpk.schedules.matrix_view import MAX_INT32, VECTOR_BYTES, MatrixSizes, MatrixView
+from wpk.schedules.row_norm import norm_members
 from wpk.schedules.unit import Member, Type, Wide
 from wpk.targets import Target
 
@@ -110,6 +111,7 @@ class MatmulView(MatrixView[Matmul]):
             "b_middle": Wide(b_middle),
             "b_constant": p.b_constant,
             **epilogue_members(p, min(store_width, self._stored_together)),
+            **norm_members(p),
         }
 
     def operand_members(self) -> dict[str, Member]:

@@ -23,6 +23,7 @@ _SPLIT_SLOTS = 3  # of a number: a conversion, at half the rate, and a subtracti
 _UNPACK_SLOTS = 4  # of a word of four 8-bit floats: two conversions, at half the rate
 _MAX_COPIES = 16
 _MAX_GATHERED_BYTES = 128
+_MOMENT_REGISTERS = 12  # of rows that are normalised, beside those of each tile; as the others
 _OTHER_REGISTERS = 20  # addresses and counters; read, as the next two, from ptxas reports
 _POSITION_A, _POSITION_B = 3, 2
 
@@ -69,6 +70,7 @@ class MmaTiles:
         gathered_bytes_a: Bytes of an element of the rows' operand as it is gathered, unconverted.
         gathered_bytes_b: The same for the columns' operand.
         b_across: The columns' operand is copied as it lies, contiguous across the reduction.
+        fragment_slots: Issue slots of a warp that looks at a fragment of its rows besides multiplying it.
     """
 
     precision: Precision
@@ -77,6 +79,7 @@ class MmaTiles:
     gathered_bytes_a: int
     gathered_bytes_b: int
     b_across: bool = False
+    fragment_slots: float = 0.0
 
     @property
     def element_bytes(self) -> int:
@@ -96,7 +99,9 @@ class MmaTiles:
 
     def shared_accesses(self, schedule: MmaSchedule) -> tuple[SharedAccess, SharedAccess]:
         """Return the ldmatrix instructions of a step: A's and B's, as the first warp makes them."""
-        return _matrix_loads(schedule, self.element_bytes, self.b_across)
+        block = schedule.block_m, schedule.block_n, schedule.block_k
+        warps = schedule.warps_m, schedule.warps_n
+        return _matrix_loads(block, warps, self.element_bytes, self.b_across)
 
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
         """Return the values to try for a product of these sizes; tiles far beyond it are left out."""
@@ -139,7 +144,7 @@ class MmaTiles:
             registers=self.registers(columns),
             loads=self._loads(columns),
             stages=columns["stages"].astype(np.float64),
-            slots=self._conversion_slots(columns),
+            slots=self._conversion_slots(columns) + self._moment_slots(columns),
         )
 
     def shared_bytes(self, columns: Columns) -> Floats:
@@ -165,7 +170,8 @@ class MmaTiles:
         )
         fragments = sets * (warp_m / 4 + warp_n / 4)
         held = sum((self._held_registers(columns, loader) for loader in self.loaders()), 0.0)
-        product = sums * accumulators(columns) + fragments + held + _OTHER_REGISTERS
+        moments = _MOMENT_REGISTERS + warp_m / 4 if self.fragment_slots else 0.0
+        product = sums * accumulators(columns) + fragments + held + _OTHER_REGISTERS + moments
         return np.maximum(product, sum_registers(accumulators(columns), threads(columns), columns))
 
     def _held_registers(self, columns: Columns, loader: "_Loader") -> Floats:
@@ -186,6 +192,13 @@ class MmaTiles:
         split = self._loads(columns) * 4 * _SPLIT_SLOTS
         slots: Floats = split + self._mma_steps(columns) * accumulators(columns)
         return slots
+
+    def _moment_slots(self, columns: Columns) -> Floats:
+        """Those of the fragments of a warp's rows in a step."""
+        fragments: Floats = self._mma_steps(columns) * (
+            columns["block_m"] // columns["warps_m"] // 16
+        )
+        return self.fragment_slots * fragments
 
     def _loads(self, columns: Columns) -> Floats:
         """Matrix loads (ldmatrix) of a thread in one step."""
@@ -260,22 +273,23 @@ def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
     return None
 
 
-@lru_cache(maxsize=1 << 15)  # problems share schedules
+@lru_cache(maxsize=1 << 15)  # problems share tiles
 def _matrix_loads(
-    schedule: MmaSchedule, element_bytes: int, depth_major: bool
+    block: tuple[int, int, int], warps: tuple[int, int], element_bytes: int, depth_major: bool
 ) -> tuple[SharedAccess, SharedAccess]:
     """The ldmatrix instructions of a step: A's and B's, as the first warp makes them.
 
     An ldmatrix reads, in each of four phases, 16 bytes for each of eight lanes.
     """
-    steps = schedule.block_k * element_bytes // 32
-    row_bytes = schedule.block_k * element_bytes
-    tiles_m = schedule.block_m // schedule.warps_m // 16
-    pairs_n = schedule.block_n // schedule.warps_n // 16
+    (block_m, block_n, block_k), (warps_m, warps_n) = block, warps
+    steps = block_k * element_bytes // 32
+    row_bytes = block_k * element_bytes
+    tiles_m = block_m // warps_m // 16
+    pairs_n = block_n // warps_n // 16
     lanes = range(_WARP)
     a = tuple(_swizzled(lane % 16, lane // 16, row_bytes) for lane in lanes)
     if depth_major:
-        wide = schedule.block_n * element_bytes
+        wide = block_n * element_bytes
         b = tuple(_swizzled(lane % 16, lane // 16, wide) for lane in lanes)
     else:
         b = tuple(_swizzled(lane % 8 + lane // 16 * 8, lane // 8 % 2, row_bytes) for lane in lanes)

@@ -1,6 +1,7 @@
 // Softmax, log-softmax, layer norm and RMS norm of rows.
 //
-// `threads` threads share a row: one warp, or a whole block. A block of one-warp rows holds `rows` of them.
+// `threads` threads share a row: one warp or some lanes of it, or a whole block. A block holds `rows` rows of a warp or
+// less.
 // Every thread takes runs of V elements, threads apart. Where the schedule caches, the prologue's
 // values stay in registers between the passes over a row; otherwise every pass reads the inputs again.
 //
@@ -112,9 +113,9 @@ struct NormRow
                     result = IsMaximum ? largerNumber(result, f(row[v])) : result + f(row[v]);
                 }
             });
-        if constexpr (threads == kWarpSize)
+        if constexpr (threads <= kWarpSize)
         {
-            return IsMaximum ? warpMax(result) : warpSum(result);
+            return IsMaximum ? warpMax<threads>(result) : warpSum<threads>(result);
         }
         else
         {
@@ -150,8 +151,9 @@ WPK_DEVICE void prefetchOfRow(const Row& row)
             continue;
         prefetchConstants<Problem::input_constants>(
             typename Problem::Inputs{}, row.inputs, row.leading, row.o1, row.o2, row.column(run));
-        prefetchConstants<Problem::operand_constants>(typename Problem::Operands{}, row.inputs + Problem::Inputs::count,
-            row.leading, row.o1, row.o2, row.column(run));
+        if constexpr (!NormTail<Problem, Row>::kBeforeWait)
+            prefetchConstants<Problem::operand_constants>(typename Problem::Operands{},
+                row.inputs + Problem::Inputs::count, row.leading, row.o1, row.o2, row.column(run));
     }
 }
 
@@ -169,14 +171,18 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
     releaseIfEarly<Schedule>();
     const bool inside = item < Place::items(n);
     const Place at(inside ? item : 0);
-    Row row{inputs.at, at.leading, at.at[0], at.at[1], thread % threads * V, {}};
-    if (inside)
-        detail::prefetchOfRow<Problem>(row);
+    // Lanes of a row that does not exist are behind the end of a row; others of their warp may have one.
+    Row row{inputs.at, at.leading, at.at[0], at.at[1], inside ? thread % threads * V : room, {}};
+    detail::prefetchOfRow<Problem>(row);
+    using Tail = detail::NormTail<Problem, Row>;
+    Tail tail;
+    if constexpr (Tail::kBeforeWait)
+        tail.load(row, inputs.at + Problem::Inputs::count);
     waitIfEarly<Schedule>(); // @previous_awaited
-    if (!inside)
+    if (threads >= kWarpSize && !inside)
         return; // a whole warp, or a whole block
-    detail::NormTail<Problem, Row> tail;
-    tail.load(row, inputs.at + Problem::Inputs::count);
+    if constexpr (!Tail::kBeforeWait)
+        tail.load(row, inputs.at + Problem::Inputs::count);
     row.prepare();
     using Number = typename Row::Number;
     const detail::NormScale<Number> norm = detail::normScale<Problem>(row);

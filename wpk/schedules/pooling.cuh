@@ -16,18 +16,25 @@ namespace wpk
 namespace detail
 {
 
-// The maximum of a window that lies all in the padding, as in ONNX Runtime.
-constexpr float kLowest = -3.402823466e38f;
+// The maximum of a window that lies all in the padding, as in ONNX Runtime: the lowest number of the type.
+template <class Number>
+WPK_DEVICE Number lowestNumber()
+{
+    if constexpr (isSame<Number, double>)
+        return -1.7976931348623157e308;
+    else
+        return -3.402823466e38f;
+}
 
 // Pools V channels from `c` on of the window of output (p, q). The taps of a window, or of a part that registers
 // hold, are all under way before the first is used. The maximum hands a NaN on, as in PyTorch; in ONNX Runtime it
 // depends on where in the window it lies, and onnx's reference leaves it out.
-template <class Problem, int V>
-WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid, float (&result)[V])
+template <class Problem, int V, class Number>
+WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid, Number (&result)[V])
 {
     using X = typename Problem::X;
-    constexpr int taps = Problem::windowH * Problem::windowW;
-    constexpr int atOnce = minOf(taps, maxOf(1, minOf(32, 160 / V)));
+    constexpr int taps = Problem::windowH * Problem::windowW, words = 160 * 4 / static_cast<int>(sizeof(Number));
+    constexpr int atOnce = minOf(taps, maxOf(1, minOf(32, words / V)));
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
         result[v] = Problem::isMax ? asFloat(0xff800000u) : 0.0f; // -inf
@@ -58,7 +65,7 @@ WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid,
             WPK_UNROLL
             for (int v = 0; inside[i] && v < V; ++v)
             {
-                const float value = toFloat(values[i][v]);
+                const Number value = toNumber<Number>(values[i][v]); // @pooled_element
                 if constexpr (Problem::isMax)
                     result[v] = larger(result[v], value);
                 else
@@ -71,9 +78,9 @@ WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid,
     for (int v = 0; v < V; ++v)
     {
         if constexpr (!Problem::isMax)
-            result[v] /= static_cast<float>(maxOf(counted, 1));
+            result[v] /= static_cast<Number>(maxOf(counted, 1));
         else if (!any)
-            result[v] = kLowest;
+            result[v] = lowestNumber<Number>();
     }
 }
 
@@ -83,7 +90,8 @@ template <class Problem, int V>
 WPK_DEVICE void placesInWindow(const void* x, int n, int p, int q, int c, int valid, int64 (&result)[V])
 {
     using X = typename Problem::X;
-    float largest[V] = {};
+    using Number = Select<isSame<typename X::Type, double>, double, float>;
+    Number largest[V] = {};
     int places[V];
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
@@ -100,7 +108,7 @@ WPK_DEVICE void placesInWindow(const void* x, int n, int p, int q, int c, int va
             const int w = q * Problem::strideW - Problem::padLeft + j * Problem::dilationW;
             if (w < 0 || w >= Problem::w)
                 continue;
-            float values[V];
+            Number values[V];
             loadRowAs<X, V>(x, X::offset(n, h, w, c), valid, values);
             const int place = Problem::byColumns ? h + w * Problem::h : h * Problem::w + w;
             WPK_UNROLL
@@ -134,12 +142,12 @@ WPK_DEVICE void poolPixel(
     }
     else
     {
-        float result[V];
+        NumberOf<typename Problem::Epilogue> result[V];
         poolWindow<Problem, V>(inputs[0], n, p, q, c, valid, result);
         applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(result, inputs + 1, valid, n, p, q, c);
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
-            row[v] = fromFloat<typename Problem::Y::Type>(result[v]);
+            row[v] = fromNumber<typename Problem::Y::Type>(result[v]);
     }
 }
 

@@ -104,4 +104,4 @@ class RecurrenceSimtTemplate(SingleKernelTemplate[Recurrence, RecurrenceSimtSche
 def _state_bytes(problem: Recurrence) -> int:
     """Bytes of one sequence's states in shared memory."""
     buffers = 3 if problem.cell is Cell.LSTM or resets_first(problem) else 2
-    return buffers * problem.hidden * 4
+    return buffers * problem.hidden * problem.numbers.bytes

@@ -6,11 +6,13 @@ from wpk.schedules.arg_reduction import ArgReductionTemplate
 from wpk.schedules.attention_mma import AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtTemplate
 from wpk.schedules.box_selection import BoxSelectionTemplate
+from wpk.schedules.conv_grouped import ConvGroupedTemplate
 from wpk.schedules.conv_halo import ConvHaloTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
+from wpk.schedules.depthwise_rows import DepthwiseRowsTemplate
 from wpk.schedules.determinant import DeterminantTemplate
 from wpk.schedules.elementwise import ElementwiseTemplate
 from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
@@ -36,12 +38,14 @@ from wpk.schedules.squeeze import SqueezeTemplate
 from wpk.schedules.template import ScheduleTemplate
 from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
+from wpk.schedules.wgmma.attention import AttentionWgmmaTemplate
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvMmaTemplate(),
     ConvPatchTemplate(),
+    ConvGroupedTemplate(),
     ConvSimtTemplate(),
     ConvWgmmaTemplate(),
     ConvHaloTemplate(),
@@ -51,7 +55,9 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     GemmWgmmaTemplate(),
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),
+    AttentionWgmmaTemplate(),
     DepthwiseTemplate(),
+    DepthwiseRowsTemplate(),
     PoolingTemplate(),
     RoiAlignTemplate(),
     RecurrenceMmaTemplate(),

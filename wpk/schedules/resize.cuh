@@ -1,7 +1,8 @@
 // Resampling of two spatial axes, nearest or linear; a thread computes V neighbouring channels of a pixel.
 //
 // Problem: X over (n, h, w, c); Y over (n, p, q, c); linear; coordinates (wpk/problems/movement.py's
-// ResizeCoordinates) and nearest (NearestMode) by their order there; inverse scales as fp32 bits.
+// ResizeCoordinates) and nearest (NearestMode) by their order there; scales as the bits of numbers. Numbers are fp32,
+// fp64 where x is that: positions, weights and what is interpolated.
 // paddingC, paddingQ: zeros that follow y's last channel or column.
 #pragma once
 
@@ -30,14 +31,24 @@ enum class NearestMode
 namespace detail
 {
 
-// Where output index i of `to` lies in the input's `from` samples; `scale` is output size / input size.
-template <ResizeCoordinates Mode>
-WPK_DEVICE float sourcePosition(int i, int from, int to, float scale)
+// A scale of its bits.
+template <class Number, class Bits>
+WPK_DEVICE Number scaleOf(Bits bits)
 {
-    const float x = static_cast<float>(i);
+    if constexpr (isSame<Number, double>)
+        return asDouble(bits);
+    else
+        return asFloat(bits);
+}
+
+// Where output index i of `to` lies in the input's `from` samples; `scale` is output size / input size.
+template <ResizeCoordinates Mode, class Number>
+WPK_DEVICE Number sourcePosition(int i, int from, int to, Number scale)
+{
+    const Number x = static_cast<Number>(i);
     if constexpr (Mode == ResizeCoordinates::alignCorners)
     {
-        return to == 1 ? 0.0f : x * static_cast<float>(from - 1) / static_cast<float>(to - 1);
+        return to == 1 ? Number(0) : x * static_cast<Number>(from - 1) / static_cast<Number>(to - 1);
     }
     else if constexpr (Mode == ResizeCoordinates::asymmetric)
     {
@@ -46,51 +57,52 @@ WPK_DEVICE float sourcePosition(int i, int from, int to, float scale)
     else
     {
         if (Mode == ResizeCoordinates::pytorchHalfPixel && to == 1)
-            return 0.0f;
-        return (x + 0.5f) / scale - 0.5f;
+            return Number(0);
+        return (x + Number(0.5)) / scale - Number(0.5);
     }
 }
 
-template <NearestMode Mode>
-WPK_DEVICE int nearestSample(float position, int from)
+template <NearestMode Mode, class Number>
+WPK_DEVICE int nearestSample(Number position, int from)
 {
-    float sample;
+    Number sample;
     if constexpr (Mode == NearestMode::roundPreferFloor)
     {
-        sample = ceilf(position - 0.5f);
+        sample = roundedUp(position - Number(0.5));
     }
     else if constexpr (Mode == NearestMode::roundPreferCeil)
     {
-        sample = floorf(position + 0.5f);
+        sample = roundedDown(position + Number(0.5));
     }
     else
     {
-        sample = Mode == NearestMode::floor ? floorf(position) : ceilf(position);
+        sample = Mode == NearestMode::floor ? roundedDown(position) : roundedUp(position);
     }
     return minOf(maxOf(static_cast<int>(sample), 0), from - 1);
 }
 
 // The two samples round a position, and how far it lies towards the second.
+template <class Number>
 struct Between
 {
     int low, high;
-    float weight;
+    Number weight;
 
-    WPK_DEVICE Between(float position, int from)
+    WPK_DEVICE Between(Number position, int from)
     {
-        const float inside = fminf(fmaxf(position, 0.0f), static_cast<float>(from - 1));
+        const Number inside = smaller(largerNumber(position, Number(0)), static_cast<Number>(from - 1));
         low = static_cast<int>(inside);
         high = minOf(low + 1, from - 1);
-        weight = inside - static_cast<float>(low);
+        weight = inside - static_cast<Number>(low); // @between_pixels
     }
 };
 
-template <class Problem, int V>
-WPK_DEVICE void interpolate(const void* x, int n, float h, float w, int c, int valid, float (&result)[V])
+template <class Problem, int V, class Number>
+WPK_DEVICE void interpolate(const void* x, int n, Number h, Number w, int c, int valid, Number (&result)[V])
 {
     using X = typename Problem::X;
-    const Between rows(h, Problem::h), columns(w, Problem::w);
-    float corners[4][V];
+    const Between<Number> rows(h, Problem::h), columns(w, Problem::w);
+    Number corners[4][V];
     loadRowAs<X, V>(x, X::offset(n, rows.low, columns.low, c), valid, corners[0]);
     loadRowAs<X, V>(x, X::offset(n, rows.low, columns.high, c), valid, corners[1]);
     loadRowAs<X, V>(x, X::offset(n, rows.high, columns.low, c), valid, corners[2]);
@@ -98,9 +110,9 @@ WPK_DEVICE void interpolate(const void* x, int n, float h, float w, int c, int v
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
     {
-        const float upper = corners[0][v] * (1.0f - columns.weight) + corners[1][v] * columns.weight;
-        const float lower = corners[2][v] * (1.0f - columns.weight) + corners[3][v] * columns.weight;
-        result[v] = upper * (1.0f - rows.weight) + lower * rows.weight;
+        const Number upper = corners[0][v] * (Number(1) - columns.weight) + corners[1][v] * columns.weight;
+        const Number lower = corners[2][v] * (Number(1) - columns.weight) + corners[3][v] * columns.weight;
+        result[v] = upper * (Number(1) - rows.weight) + lower * rows.weight;
     }
 }
 
@@ -111,6 +123,7 @@ WPK_DEVICE void resize(Inputs<1> inputs, int n, void* y)
 {
     using X = typename Problem::X;
     using Y = typename Problem::Y;
+    using Number = Select<isSame<typename X::Type, double>, double, float>;
     constexpr int V = Schedule::vector;
     using Part = RowPart<Problem::channels, Problem::paddingC, V>;
     using Place =
@@ -124,11 +137,13 @@ WPK_DEVICE void resize(Inputs<1> inputs, int n, void* y)
     const int valid = place.q < Problem::q ? part.valid : 0;
     const int64 target = Y::offset(place.n, place.p, place.q, part.start);
     constexpr auto mode = Problem::coordinates;
-    const float h = detail::sourcePosition<mode>(place.p, Problem::h, Problem::p, asFloat(Problem::scaleH));
-    const float w = detail::sourcePosition<mode>(place.q, Problem::w, Problem::q, asFloat(Problem::scaleW));
+    const Number h =
+        detail::sourcePosition<mode>(place.p, Problem::h, Problem::p, detail::scaleOf<Number>(Problem::scaleH));
+    const Number w =
+        detail::sourcePosition<mode>(place.q, Problem::w, Problem::q, detail::scaleOf<Number>(Problem::scaleW));
     if constexpr (Problem::linear)
     {
-        float result[V] = {};
+        Number result[V] = {};
         if (valid > 0)
             detail::interpolate<Problem, V>(inputs.at[0], place.n, h, w, part.start, valid, result);
         storeRowOf<Y, V>(y, target, valid, part.room, result);

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from wpk.dtypes import DType
 from wpk.performance import Floats
 from wpk.problems import NearestMode, Resize, ResizeCoordinates, ResizeMode
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit
 from wpk.schedules.streaming import narrow_access
 from wpk.schedules.strided import cpp_tensor, moved_bytes
-from wpk.schedules.unit import Enumerator, Member, Members, Type, fp32_bits
+from wpk.schedules.unit import Bits, Enumerator, Member, Members, Type, fp32_bits
 from wpk.schedules.vector_template import Reads, VectorTemplate
 from wpk.targets import Target
 
@@ -75,10 +76,16 @@ class ResizeTemplate(VectorTemplate[Resize]):
             "linear": problem.mode is ResizeMode.LINEAR,
             "h": problem.h,
             "w": problem.w,
-            "scaleH": fp32_bits(problem.scale[0]),
-            "scaleW": fp32_bits(problem.scale[1]),
+            "scaleH": _scale(problem, 0),
+            "scaleW": _scale(problem, 1),
             **Image.of(problem).constants(),
         }
+
+
+def _scale(problem: Resize, axis: int) -> Member:
+    """The bits of a scale in the numbers that positions are computed in."""
+    scale = problem.scale[axis]
+    return Bits(scale) if problem.numbers is DType.FP64 else fp32_bits(scale)
 
 
 def _rounding(problem: Resize) -> dict[str, Member]:

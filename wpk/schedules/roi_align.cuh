@@ -2,8 +2,9 @@
 //
 // Problem: X over (images, h, w, c); Rois over (n, 4): x1, y1, x2, y2; ImageOf over (n); Y and Operands over
 // (n, p, q, c); Epilogue; isMax or average; halfPixel; sampling, 0 for grids that are as fine as pixels; scale as fp32
-// bits; sizes as in wpk/problems/roi_align.py. channelsFastest says which way neighbouring threads go: along c, or
-// along q. paddingC, paddingQ: zeros that follow y's last channel or column.
+// bits (ONNX has it in fp32); all else in the numbers of the epilogue (`NumberOf`); sizes as in
+// wpk/problems/roi_align.py. channelsFastest says which way neighbouring threads go: along c, or along q. paddingC,
+// paddingQ: zeros that follow y's last channel or column.
 #pragma once
 
 #include <wpk/kernels/early_launch.cuh>
@@ -20,28 +21,28 @@ namespace detail
 template <class Problem, int Windows, int Size>
 struct RoiAxis
 {
-    static constexpr float largest = 3.402823466e38f;
-    static constexpr float mostSamples = 1e9f;
+    using Number = NumberOf<typename Problem::Epilogue>;
+    static constexpr Number mostSamples = 1e9f;
     bool finite;
-    float start, window; // of the region and of each window, in pixels
-    int samples;         // of a window
+    Number start, window; // of the region and of each window, in pixels
+    int samples;          // of a window
 
-    WPK_DEVICE RoiAxis(float from, float to)
+    WPK_DEVICE RoiAxis(Number from, Number to)
     {
-        finite = fabsf(from) <= largest && fabsf(to) <= largest;
-        const float scale = asFloat(Problem::scale), back = Problem::halfPixel ? 0.5f : 0.0f;
+        finite = from - from == Number(0) && to - to == Number(0);
+        const Number scale = asFloat(Problem::scale), back = Problem::halfPixel ? 0.5f : 0.0f;
         start = from * scale - back;
-        const float length = (to * scale - back) - start;
-        window = (Problem::halfPixel ? length : fmaxf(length, 1.0f)) / static_cast<float>(Windows);
+        const Number length = (to * scale - back) - start;
+        window = (Problem::halfPixel ? length : largerNumber(length, Number(1))) / static_cast<Number>(Windows);
         samples = Problem::sampling;
         if constexpr (Problem::sampling == 0)
-            samples = static_cast<int>(fminf(fmaxf(ceilf(window), 0.0f), mostSamples));
+            samples = static_cast<int>(smaller(largerNumber(roundedUp(window), Number(0)), mostSamples));
     }
 
-    WPK_DEVICE float place(int at, int sample) const
+    WPK_DEVICE Number place(int at, int sample) const
     {
-        const float behind = (static_cast<float>(sample) + 0.5f) * window / static_cast<float>(samples);
-        return start + static_cast<float>(at) * window + behind;
+        const Number behind = (static_cast<Number>(sample) + Number(0.5)) * window / static_cast<Number>(samples);
+        return start + static_cast<Number>(at) * window + behind;
     }
 
     // The samples of window `at` that may lie inside, from `first` on and before `end`: a region may be much larger
@@ -52,52 +53,54 @@ struct RoiAxis
         end = samples;
         if (Problem::sampling > 0 || samples < 2)
             return;
-        const float apart = window / static_cast<float>(samples), most = static_cast<float>(samples);
-        const float before = -(start + static_cast<float>(at) * window);
-        first = static_cast<int>(fminf(fmaxf(floorf((before - 1.0f) / apart) - 2.0f, 0.0f), most));
-        end = static_cast<int>(fminf(fmaxf(ceilf((before + Size) / apart) + 2.0f, 0.0f), most));
+        const Number apart = window / static_cast<Number>(samples), most = static_cast<Number>(samples);
+        const Number before = -(start + static_cast<Number>(at) * window);
+        const Number begin = roundedDown((before - Number(1)) / apart) - Number(2);
+        const Number behind = roundedUp((before + Number(Size)) / apart) + Number(2);
+        first = static_cast<int>(smaller(largerNumber(begin, Number(0)), most));
+        end = static_cast<int>(smaller(largerNumber(behind, Number(0)), most));
     }
 };
 
 // The two pixels around a place, and how far it lies towards the second.
-template <int Size>
+template <int Size, class Number>
 struct RoiSample
 {
     bool inside;
     int low = 0, high = 0;
-    float weight = 0.0f;
+    Number weight = 0;
 
-    explicit WPK_DEVICE RoiSample(float place) : inside(place >= -1.0f && place <= static_cast<float>(Size))
+    explicit WPK_DEVICE RoiSample(Number place) : inside(place >= Number(-1) && place <= static_cast<Number>(Size))
     {
         if (!inside)
             return;
-        const float forward = fmaxf(place, 0.0f);
+        const Number forward = larger(place, Number(0));
         low = minOf(static_cast<int>(forward), Size - 1);
         high = minOf(low + 1, Size - 1);
-        weight = low < Size - 1 ? forward - static_cast<float>(low) : 0.0f;
+        weight = low < Size - 1 ? forward - static_cast<Number>(low) : Number(0);
     }
 };
 
-template <class Problem, int V>
-WPK_DEVICE void addRoiSample(const void* x, int image, const RoiSample<Problem::h>& row,
-    const RoiSample<Problem::w>& column, int c, int valid, float (&result)[V])
+template <class Problem, int V, class Number>
+WPK_DEVICE void addRoiSample(const void* x, int image, const RoiSample<Problem::h, Number>& row,
+    const RoiSample<Problem::w, Number>& column, int c, int valid, Number (&result)[V])
 {
     using X = typename Problem::X;
-    float corners[4][V];
+    Number corners[4][V];
     loadRowAs<X, V>(x, X::offset(image, row.low, column.low, c), valid, corners[0]);
     loadRowAs<X, V>(x, X::offset(image, row.low, column.high, c), valid, corners[1]);
     loadRowAs<X, V>(x, X::offset(image, row.high, column.low, c), valid, corners[2]);
     loadRowAs<X, V>(x, X::offset(image, row.high, column.high, c), valid, corners[3]);
-    const float upper = 1.0f - row.weight, left = 1.0f - column.weight;
-    const float weights[4] = {upper * left, upper * column.weight, row.weight * left, row.weight * column.weight};
+    const Number upper = Number(1) - row.weight, left = Number(1) - column.weight;
+    const Number weights[4] = {upper * left, upper * column.weight, row.weight * left, row.weight * column.weight};
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
     {
-        float value = weights[0] * corners[0][v];
+        Number value = weights[0] * corners[0][v];
         WPK_UNROLL
         for (int i = 1; i < 4; ++i)
         {
-            const float other = weights[i] * corners[i][v];
+            const Number other = weights[i] * corners[i][v];
             value = Problem::isMax ? larger(value, other) : value + other;
         }
         result[v] = Problem::isMax ? larger(result[v], value) : result[v] + value;
@@ -105,9 +108,9 @@ WPK_DEVICE void addRoiSample(const void* x, int image, const RoiSample<Problem::
 }
 
 // What window (p, q) of a region becomes.
-template <class Problem, int V, class Rows, class Columns>
+template <class Problem, int V, class Rows, class Columns, class Number>
 WPK_DEVICE void poolRoi(const void* x, int image, const Rows& rows, const Columns& columns, int p, int q, int c,
-    int valid, float (&result)[V])
+    int valid, Number (&result)[V])
 {
     int top, bottom, left, right;
     rows.inside(p, top, bottom);
@@ -120,25 +123,25 @@ WPK_DEVICE void poolRoi(const void* x, int image, const Rows& rows, const Column
     WPK_KEEP_LOOP
     for (int i = top; i < bottom; ++i)
     {
-        const RoiSample<Problem::h> row(rows.place(p, i)); // @row_sampled
+        const RoiSample<Problem::h, Number> row(rows.place(p, i)); // @row_sampled
         WPK_KEEP_LOOP
         for (int j = left; j < right; ++j)
         {
-            const RoiSample<Problem::w> column(columns.place(q, j));
+            const RoiSample<Problem::w, Number> column(columns.place(q, j));
             if (row.inside && column.inside) // @inside_only
                 addRoiSample<Problem, V>(x, image, row, column, c, valid, result);
             else
                 leavesOut = true;
         }
     }
-    const float count = static_cast<float>(rows.samples) * static_cast<float>(columns.samples);
+    const Number count = static_cast<Number>(rows.samples) * static_cast<Number>(columns.samples);
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
     {
         if constexpr (!Problem::isMax)
-            result[v] /= fmaxf(count, 1.0f);
+            result[v] /= larger(count, Number(1));
         else if (leavesOut && !empty)
-            result[v] = larger(result[v], 0.0f);
+            result[v] = larger(result[v], Number(0));
     }
 }
 
@@ -161,10 +164,10 @@ WPK_DEVICE void roiAlign(Inputs<3 + Problem::Operands::count> inputs, int n, voi
     const Place place(item);
     const Part part(place.chunk);
     const int valid = place.q < Problem::q ? part.valid : 0;
-    float result[V] = {};
+    NumberOf<typename Problem::Epilogue> result[V] = {};
     if (valid > 0)
     {
-        float sides[4];
+        NumberOf<typename Problem::Epilogue> sides[4];
         loadRowAs<Rois, 4>(inputs.at[1], Rois::offset(place.n, 0), 4, sides);
         const detail::RoiAxis<Problem, Problem::p, Problem::h> rows(sides[1], sides[3]);
         const detail::RoiAxis<Problem, Problem::q, Problem::w> columns(sides[0], sides[2]);

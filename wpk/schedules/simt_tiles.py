@@ -83,7 +83,10 @@ class SimtTiles:
 
     def shared_accesses(self, schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:
         """Return the loads of a step, of the rows' and of the columns' tile, as the first warp makes them."""
-        return _shared_accesses(schedule, self.numbers.bytes)
+        block = schedule.block_m, schedule.block_n, schedule.block_k
+        thread = schedule.thread_m, schedule.thread_n
+        rows = schedule.row_major, schedule.padding
+        return _shared_accesses(block, thread, rows, self.numbers.bytes)
 
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
         """Return the values to try for a product of these sizes; tiles far beyond it are left out.
@@ -203,22 +206,25 @@ def _loads(columns: Columns, number_bytes: int) -> Floats:
     return total
 
 
-@lru_cache(maxsize=1 << 15)  # problems share schedules
-def _shared_accesses(schedule: SimtSchedule, size: int) -> tuple[SharedAccess, SharedAccess]:
-    threads_n = schedule.block_n // schedule.thread_n
+@lru_cache(maxsize=1 << 15)  # problems share tiles
+def _shared_accesses(
+    block: tuple[int, int, int], thread: tuple[int, int], rows: tuple[int, int], size: int
+) -> tuple[SharedAccess, SharedAccess]:
+    (block_m, block_n, block_k), (thread_m, thread_n), (row_major, padding) = block, thread, rows
+    threads_n = block_n // thread_n
     lanes_n = min(threads_n, 8)
     places = [(lane // lanes_n, lane % lanes_n) for lane in range(_WARP)]
     run = _ACCESS_BYTES // size
-    run_m = min(schedule.thread_m, run)
-    if schedule.row_major:
-        pitch = (schedule.block_k + schedule.padding) * size
-        count = schedule.thread_m * schedule.block_k // run
+    run_m = min(thread_m, run)
+    if row_major:
+        pitch = (block_k + padding) * size
+        count = thread_m * block_k // run
         a = SharedAccess(tuple(m * pitch for m, _ in places), _ACCESS_BYTES, count)
-        values = (schedule.block_k + schedule.padding) * schedule.block_m
+        values = (block_k + padding) * block_m
     else:
-        count = schedule.thread_m // run_m * schedule.block_k
+        count = thread_m // run_m * block_k
         a = SharedAccess(tuple(m * run_m * size for m, _ in places), run_m * size, count)
-        values = (schedule.block_m + schedule.padding) * schedule.block_k
-    run_n = min(schedule.thread_n, run)
+        values = (block_m + padding) * block_k
+    run_n = min(thread_n, run)
     b = tuple((values + n * run_n) * size for _, n in places)
-    return a, SharedAccess(b, run_n * size, schedule.thread_n // run_n * schedule.block_k)
+    return a, SharedAccess(b, run_n * size, thread_n // run_n * block_k)

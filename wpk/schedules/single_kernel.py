@@ -66,6 +66,7 @@ class KernelPlan:
         leading: The extent that is passed at run time, where that is not the problem's.
         sizes: Further sizes that are passed at run time, behind the extent.
         cooperative: Whether blocks wait for each other, so that all of them must run at once.
+        hands_registers: Whether some of a block's warps hand registers to others (``releaseRegisters``).
     """
 
     members: Members
@@ -78,6 +79,7 @@ class KernelPlan:
     leading: Extent | None = None
     sizes: tuple[DimExpr, ...] = ()
     cooperative: bool = False
+    hands_registers: bool = False
 
 
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
@@ -191,6 +193,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             sizes=len(kernel.sizes),
             tensor_maps=len(kernel.tensor_maps),
             partials=kernel.partials is not None,
+            hands_registers=kernel.hands_registers,
         )
 
 

@@ -1,9 +1,10 @@
 """What a schedule template is: a family of kernels for one kind of problem."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
+from math import prod
 from typing import ClassVar, Generic, TypeVar, final
 
 import numpy as np
@@ -127,12 +128,13 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def space(self, problem: P, target: Target) -> tuple[int, Columns]:
         """Return the number of all combinations, and the legal ones as columns."""
         axes = self.axes(problem, target)
-        grid = np.meshgrid(*(np.asarray(v, np.int64) for v in axes.values()), indexing="ij")
-        columns = {name: values.ravel() for name, values in zip(axes, grid, strict=True)}
-        for limits in self._all_limits(problem, target):
-            met = meeting(limits, self._with_figures(limits, problem, columns, target))
+        limits, target_limits = self._all_limits(problem, target)
+        columns = _grid(axes, limits)
+        figured = [each for each in limits if not each.names <= axes.keys()]
+        for beyond in filter(None, (figured, target_limits)):
+            met = meeting(beyond, self._with_figures(beyond, problem, columns, target))
             columns = {name: values[met] for name, values in columns.items()}
-        return grid[0].size, columns
+        return prod(map(len, axes.values())), columns
 
     @final
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
@@ -168,6 +170,25 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def schedule_from(self, parameters: Configuration) -> S:
         """Return the schedule with these parameters, as stored in a trial or a plan."""
         return self.schedule_type(**dict(parameters))
+
+
+def _grid(axes: Mapping[str, tuple[int, ...]], limits: Sequence[Limit]) -> Columns:
+    """Return all combinations that meet the limits over parameters alone, in the order of the axes.
+
+    A limit is asked as soon as the parameters that it speaks of are there, not of every combination with others.
+    """
+    columns: Columns = {}
+    count = 1
+    for name, choices in axes.items():
+        columns = {other: np.repeat(values, len(choices)) for other, values in columns.items()}
+        columns[name] = np.tile(np.asarray(choices, np.int64), count)
+        fresh = (each for each in limits if name in each.names or not each.names)
+        ready = [each for each in fresh if each.names <= columns.keys()]
+        if ready:
+            met = meeting(ready, columns)
+            columns = {other: values[met] for other, values in columns.items()}
+        count = len(columns[name])
+    return columns
 
 
 @cache

@@ -67,6 +67,7 @@ def kernel_source(
     sizes: int = 0,
     tensor_maps: int = 0,
     partials: bool = False,
+    hands_registers: bool = False,
 ) -> KernelSource:
     """Return the unit of a kernel ``wpk_<template>(inputs..., int n, numbers..., void* y)``.
 
@@ -82,6 +83,7 @@ def kernel_source(
         sizes: Further sizes that it takes, behind ``n``.
         tensor_maps: Tensor maps that it takes, in front of ``y``.
         partials: Whether it also takes memory for partial sums and counters of their tiles.
+        hands_registers: Whether some of a block's warps hand registers to others.
     """
     entry = f"wpk_{template}"
     parameters, arguments = _signature(inputs, sizes, tensor_maps, partials)
@@ -91,7 +93,7 @@ def kernel_source(
         f"{_struct('Problem', problem)}\n"
         f"{_struct('Schedule', schedule, limits)}"
         "}  // namespace\n\n"
-        f"WPK_KERNEL({threads}) {entry}({parameters}) {{\n"
+        f"WPK_KERNEL({threads}{', 1' if hands_registers else ''}) {entry}({parameters}) {{\n"
         f"  wpk::{_camel_case(template)}<Problem, Schedule>({arguments});\n"
         "}\n"
         f"WPK_EXPORT({entry})\n"

@@ -21,6 +21,7 @@ struct Problem {
   static constexpr int dilation_h = 1;
   static constexpr int dilation_w = 1;
   static constexpr bool x_is_matrix = false;
+  static constexpr int groups = 1;
 };
 
 struct Schedule {

@@ -25,8 +25,9 @@ struct Schedule {
   static constexpr int cached = 1;
   static constexpr int early = 1;
 
-  static_assert(threads % 32 == 0, "a row belongs to whole warps");
-  static_assert(rows == 1 || threads == 32, "only one-warp rows share a block");
+  static_assert(threads % 32 == 0 || (threads == 16 || threads == 8 || threads == 4), "a row belongs to whole warps, or to 4, 8 or 16 lanes of one");
+  static_assert(rows == 1 || threads <= 32, "only rows of a warp or less share a block");
+  static_assert(threads * rows % 32 == 0, "a block has whole warps");
   static_assert(cached == 0 || wpk::ceilDivide(768, vector * threads) * vector <= 64, "a thread keeps at most 64 values");
   static_assert(early == 0 || early == 1, "early is 0 or 1");
 };

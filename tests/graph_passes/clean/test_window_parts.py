@@ -1,5 +1,9 @@
 """Windows over three axes become windows over two with the same numbers."""
 
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+import onnxruntime
 import pytest
 
 from wpk.graph_passes.clean.window_parts import WindowParts
@@ -38,6 +42,59 @@ def test_two_axes_give_the_same_numbers(prove, case):
     )
     (window,) = {op for op in proof.ops if op in ("Conv", "MaxPool", "AveragePool")}
     assert all(len(n.inputs[0].shape) == 4 for n in proof.graph.nodes if n.op == window)
+
+
+PLACES = {
+    "by rows": (WINDOW, "5, 4, 3"),
+    "by columns": (f"{WINDOW}, storage_order = 1", "5, 4, 3"),
+    "of windows that are cut off": (
+        "kernel_shape = [2, 2, 2], strides = [2, 2, 2], dilations = [1, 2, 1], ceil_mode = 1",
+        "3, 3, 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+@pytest.mark.parametrize("equal", [False, True])
+def test_places_are_those_of_three_axes(case, equal, load):
+    """Those of ONNX Runtime; of equal elements the first's."""
+    window, shape = PLACES[case]
+    text = f"""{H} g (float[2, 3, 5, 7, 6] x) => (float[2, 3, {shape}] y, int64[2, 3, {shape}] i)
+        {{ y, i = MaxPool<{window}>(x) }}"""
+    model, graph = onnx.parser.parse_model(text), load(text)
+    assert WindowParts()(graph).rewritten == 1
+    x = np.random.default_rng(0).normal(size=(2, 3, 5, 7, 6)).astype(np.float32)
+    x = np.round(x) if equal else x
+    found, right = (
+        onnxruntime.InferenceSession(each.SerializeToString()).run(None, {"x": x})
+        for each in (gs.export_onnx(graph, ir_version=model.ir_version), model)
+    )
+    for mine, its in zip(found, right, strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.parametrize(
+    ("given", "attributes", "reason"),
+    [
+        ("N", "kernel_shape = [2, 2, 2]", "it gives indices, too, of a free batch"),
+        (
+            "2",
+            "kernel_shape = [2, 2, 2], dilations = [5, 1, 1], pads = [4, 0, 0, 4, 0, 0]",
+            "it gives indices, too, and a window lies all in its padding",
+        ),
+        (
+            "2",
+            'kernel_shape = [2, 2, 2], auto_pad = "SAME_UPPER"',
+            "it computes how much it pads",
+        ),
+    ],
+)
+def test_places_that_are_not_known_are_refused(refusals, given, attributes, reason):
+    text = f"""{H} g (float[{given}, 3, 1, 7, 6] x) => (float[{given}, 3, a, b, c] y, int64[{given}, 3, a, b, c] i)
+        {{ y, i = MaxPool<{attributes}>(x) }}"""
+    if "dilations" not in attributes:
+        text = text.replace("3, 1, 7", "3, 5, 7")
+    assert refusals(text, WindowParts()) == [reason]
 
 
 def test_two_axes_stay(load):

@@ -83,3 +83,26 @@ def test_names_the_pass_that_gives_a_tensor_another_shape(load):
     words = r"tensor 'a' has shape \(4, 3, 2\) after pass broaden, had \(3, 4, 2\) before it"
     with pytest.raises(GraphError, match=words):
         run_passes(load(TURNS), [_Broaden()])
+
+
+class _Counts(GraphPass):
+    """Finds nothing, and notes how many nodes it saw each time."""
+
+    name = "counts"
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def apply(self, graph: gs.Graph) -> PassResult:
+        self.seen.append(len(graph.nodes))
+        return PassResult()
+
+
+def test_a_pass_that_found_nothing_rests_until_the_graph_changes(load):
+    before, behind, told = _Counts(), _Counts(), []
+    before.name = "before"
+    passes = [before, ReshapeChains(), behind]
+    run_passes(load(TURNS), passes, progress=lambda *event: told.append(event))
+    assert before.seen == [4, 2]
+    assert behind.seen == [2]
+    assert told[3:] == [("before", 2, 0), ("reshape-chains", 2, 0), ("counts", 2, 0)]

@@ -78,6 +78,15 @@ def test_a_large_image_is_pooled_by_itself(load):
     assert kinds == ["globalaveragepool", "mul", "squeeze"]
 
 
+def test_what_computes_much_is_scaled_by_itself(load):
+    """A row's few blocks would take longer for it than a launch."""
+    body = f"{GATES}  m = Mul(x, g)  a = Add(m, x)  b = Gelu(a)  y = Mul(b, x)"
+    graph = load(model(body).replace("[N,6,5,3]", "[N,6,256,256]"), NAMES)
+    FuseOperators()(graph)
+    kinds = sorted(node.op.partition("_")[0] for node in graph.nodes)
+    assert kinds == ["mul", "squeeze"]
+
+
 def test_each_part_can_be_taken_back(load):
     """What scales, then the mean, then all of it."""
     changed: set[str] = set()

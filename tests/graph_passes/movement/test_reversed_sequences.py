@@ -55,6 +55,7 @@ def test_batches_in_front_are_left_alone_where_nothing_gathers_them(refusals):
     [
         ("T, 3", "", "its steps must be known"),
         ("5, N", "", "its batch is free, and stands behind the steps"),
+        ("5, 2, H, W", "", "several sizes behind the batch are free"),
         ("2, T", "<time_axis = 1, batch_axis = 0>", "its steps must be known"),
     ],
 )

@@ -16,6 +16,15 @@ CASES = {
     "i,j->ij": ("float[5] a, float[4] b", "5, 4", None),
     "ij,kj->ki": ("float[5, 3] a, float[4, 3] b", "4, 5", None),
     "ijk,jl->il": ("float[2, 3, 5] a, float[3, 4] b", "2, 4", None),
+    "...ij,jk->...ik": ("float[2, 3, 5, 4] a, float[4, 6] b", "2, 3, 5, 6", None),
+    "i...,...i": ("float[4, 3] a, float[3, 4] b", "3", None),
+    "...i->...": ("float[3, 5] a", "3", ["ReduceSum"]),
+    "b...->b...": ("float[3] a", "3", ["Identity"]),
+    "ii->i": ("float[3, 3] a", "3", ["Slice"]),
+    "ii": ("float[3, 3] a", "", ["Slice", "ReduceSum"]),
+    "...ii->...i": ("float[2, 3, 3] a", "2, 3", ["Slice"]),
+    "ibi,bij->bj": ("float[3, 2, 3] a, float[2, 3, 4] b", "2, 4", None),
+    "ijij->ij": ("float[3, 4, 3, 4] a", "3, 4", ["Transpose", "Slice", "Transpose", "Slice"]),
     " i j , j k ": (
         "float[2, 3] a, float[3, 4] b",
         "2, 4",
@@ -40,8 +49,13 @@ def test_parts_give_the_same_numbers(prove, equation):
 @pytest.mark.parametrize(
     ("equation", "inputs", "shape", "reason"),
     [
-        ("ii->i", "float[3, 3] a", "3", "a letter stands twice in a term: a diagonal"),
-        ("...i->...", "float[3, 5] a", "3", "its equation has an ellipsis"),
+        ("iii->i", "float[3, 3, 3] a", "3", "a letter stands three times in a term"),
+        (
+            "...ij->...",
+            "float[5] a",
+            "5",
+            "its equation has an ellipsis for axes of unknown number",
+        ),
         (
             "ij->i",
             "float[N, 5] a",

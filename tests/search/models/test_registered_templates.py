@@ -27,6 +27,7 @@ from wpk.problems import (
     IndexedWrite,
     Matmul,
     Normalisation,
+    NormedMatmul,
     PlacedRows,
     Pooling,
     PrefixScan,
@@ -84,6 +85,15 @@ def _pooling(n: int, c: int, size: int) -> Pooling:
 
 
 _ROWS = Tensor(DType.FP16, (768, 1))
+
+
+def _normed(kind: NormKind) -> NormedMatmul:
+    """A product of normalised rows."""
+    sums = Tensor(DType.FP32, (0, 0, 0, 1), constant=True) if kind is NormKind.LAYER else None
+    plain = _matmul(Precision.FP16, 197, 2304, 768)
+    return NormedMatmul(**vars(plain), kind=kind, epsilon=1e-5, sums=sums)
+
+
 _LAYER_NORM = Normalisation(
     kind=NormKind.LAYER,
     leading=Extent(128),
@@ -207,6 +217,8 @@ PROBLEMS: dict[str, Problem] = {
         *(Tensor(DType.INT64, (1,), alignment=8), Tensor(DType.FP16, (64 * 49, 1, 7 * 64, 64))),
         Epilogue(),
     ),
+    "normed_gemm": _normed(NormKind.LAYER),
+    "normed_gemm_rms": _normed(NormKind.RMS),
     "layer_norm": _LAYER_NORM,
     "softmax": replace(_LAYER_NORM, kind=NormKind.SOFTMAX),
     "group_norm": _GROUP_NORM,

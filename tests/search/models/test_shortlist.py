@@ -16,6 +16,7 @@ from wpk.performance.extension import extended_pul
 from wpk.performance.pul import pul
 from wpk.performance.work import Columns
 from wpk.problems import Matmul
+from wpk.schedules.limit import Limit, meeting
 from wpk.search.models.pruning import PUL, find_pruning, kept_count, paper_count
 from wpk.search.models.shortlist import select, shortlist
 from wpk.targets.registry import find_target
@@ -195,3 +196,25 @@ def test_ways_that_were_not_measured_against_each_other_are_pruned_apart(
     assert estimates == sorted(estimates)
     best = {scored.schedule for scored in together.ranked}
     assert best <= {scored.schedule for scored in apart.ranked}
+
+
+def test_a_space_filtered_axis_by_axis_is_the_grid_that_meets_all_limits(
+    tiled: Any, make_product: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, axes = make_product(512, 512, 256), tiled.axes(make_product(512, 512, 256), H200)
+    grid = np.meshgrid(*map(np.asarray, axes.values()), indexing="ij")
+    columns = {name: values.ravel() for name, values in zip(axes, grid, strict=True)}
+    more = Limit("block_k < 32 or padded == 0", "deep steps have no room for padding")
+    limits = [*tiled.limits(problem), more]
+    monkeypatch.setattr(tiled, "limits", lambda problem: limits)
+    for several in (limits, tiled.target_limits(problem, H200)):
+        figures = {**tiled.figures(problem, columns, H200), **columns}
+        met = meeting(several, figures)
+        columns = {name: values[met] for name, values in columns.items()}
+    size, found = tiled.space(problem, H200)
+    assert size == grid[0].size
+    assert list(found) == list(columns)
+    assert all(np.array_equal(found[name], columns[name]) for name in columns)
+    nothing = Limit("1 == 0", "nothing is legal")
+    monkeypatch.setattr(tiled, "limits", lambda problem: [nothing])
+    assert len(tiled.space(problem, H200)[1]["block_m"]) == 0

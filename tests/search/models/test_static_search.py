@@ -7,10 +7,17 @@ import pytest
 
 from wpk.build import KernelResources
 from wpk.errors import ScheduleError
+from wpk.performance.work import SharedAccess
 from wpk.problems import Matmul
 from wpk.progress import silent
 from wpk.search.models.model_search import search_model
-from wpk.search.models.static_search import FINALISTS, KernelChoice, check_skips, shortlist_all
+from wpk.search.models.static_search import (
+    FINALISTS,
+    KernelChoice,
+    check_skips,
+    least_seconds,
+    shortlist_all,
+)
 from wpk.targets.registry import find_target
 from wpk.targets.target import Target
 
@@ -191,3 +198,53 @@ def test_the_search_is_reproducible(tiled: Any, make_product: Make, make_compile
     first = static_search(problem, [tiled], H200, compiler)
     assert static_search(problem, [tiled], H200, compiler) == first
     assert compiler.rounds[0] == compiler.rounds[1]
+
+
+@pytest.mark.parametrize("sizes", [(512, 512, 256), (300, 200, 100), (64, 2048, 32)])
+def test_the_least_estimate_is_that_of_all_shortlists(
+    sizes: tuple[int, int, int], make_tiled: Any, make_product: Make
+) -> None:
+    problem = make_product(*sizes)
+    templates = [make_tiled(sizes=tiles, name=str(tiles)) for tiles in ((32, 64), (128,), (1, 2))]
+    lists = shortlist_all(problem, templates, H200).templates
+    least = min(each.ranked[0].estimate for each in lists)
+    assert least_seconds(problem, templates, H200) == least
+    assert least_seconds(problem, templates[::-1], H200) == least
+
+
+def test_conflicts_may_make_the_template_that_seems_fastest_lose(
+    make_tiled: Any, make_product: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = make_product(512, 512, 256)
+    plain, crowded = make_tiled(sizes=(16, 128)), make_tiled(sizes=(64,), name="crowded")
+    alone = [least_seconds(problem, [each], H200) for each in (plain, crowded)]
+    assert alone[1] < alone[0]  # without conflicts in its way
+    lanes = SharedAccess(tuple(4 * 32 * lane for lane in range(32)), 4, 1)
+    monkeypatch.setattr(crowded, "shared_accesses", lambda problem, schedule: (lanes,) * 2)
+    slow = least_seconds(problem, [crowded], H200)
+    assert slow > alone[0]
+    assert least_seconds(problem, [plain, crowded], H200) == alone[0]
+
+
+def test_a_template_that_cannot_win_is_not_shortlisted(
+    make_tiled: Any, make_product: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = make_product(512, 512, 256)
+    fast, slow = make_tiled(sizes=(64,)), make_tiled(sizes=(128,), name="slow")
+    asked = []
+    monkeypatch.setattr(slow, "shared_accesses", lambda *of: asked.append(of) or ())
+    assert least_seconds(problem, [slow, fast], H200) == least_seconds(problem, [fast], H200)
+    assert asked == []
+    least_seconds(problem, [slow], H200)
+    assert asked != []
+
+
+def test_without_a_template_the_least_estimate_is_refused_as_shortlists_are(
+    make_tiled: Any, make_product: Make
+) -> None:
+    problem = make_product(64, 64, 64)
+    with pytest.raises(ScheduleError, match="none of its 24 schedules is legal") as error:
+        least_seconds(problem, [make_tiled(sizes=(1, 2))], H200)
+    with pytest.raises(ScheduleError) as same:
+        shortlist_all(problem, [make_tiled(sizes=(1, 2))], H200)
+    assert (error.value.what, error.value.fix) == (same.value.what, same.value.fix)

@@ -94,6 +94,7 @@ _MMA = {
 
 _SKINNY = {"block_m": 8, "thread_n": 4, "threads_k": 8, "threads_n": 8, "depth": 1, "prefetch": 1}
 
+_STRIP = {"vector": 2, "pixels": 4, "rows": 7, "lanes": 4, "threads": 64}
 _PATCH = {
     "tile_p": 2,
     "tile_q": 8,
@@ -128,6 +129,10 @@ def _convolution(groups: int) -> Convolution:
 
 def _first_layer() -> Convolution:
     return convolution(3, 8, (14, 18), stride=2, n=N, precision=Precision.FP32, **_BIASED)
+
+
+def _groups() -> Convolution:
+    return convolution(8, 8, (7, 9), groups=2, n=N, **_BIASED)
 
 
 def _matmul(constant: bool, m: int = 40) -> Matmul:
@@ -274,6 +279,10 @@ def _products() -> list[Case]:
             *("depthwise", _convolution(8), {"vector": 4, "pixels": 2, "threads": 64}),
             *((image, (8, 1, 3, 3), bias), image),
         ),
+        Case(
+            *("depthwise_rows", _convolution(8), _STRIP),
+            *((image, (8, 1, 3, 3), bias), image),
+        ),
         *(
             Case("conv_simt", _convolution(1), _SIMT | more, (image, (8, 8, 3, 3), bias), image)
             for more in ({}, {"prefetch": 0}, {"split": 3})
@@ -281,6 +290,10 @@ def _products() -> list[Case]:
         *(
             Case("conv_mma", _convolution(1), _MMA | more, (image, (8, 8, 3, 3), bias), image)
             for more in ({}, {"stages": 2, "split": 3})
+        ),
+        Case(
+            *("conv_grouped", _groups(), _PATCH),
+            *((image, (8, 4, 3, 3), bias), image),
         ),
         *(
             Case(
@@ -308,10 +321,12 @@ def _attention() -> list[Case]:
         *(Precision.FP16, (N, 3), 30, 30, 32, 32, rows, rows, rows, scores, False, rows)
     )
     shape, schedule = (3, 3, 30, 32), {"warps_m": 2, "warps_n": 1, "block_n": 16, "stages": 2}
+    groups = {"warpgroups": 1, "block_n": 16, "stages": 2}
     inputs = (shape, shape, shape, (1, 1, 30, 30))
     return [
         Case("attention_mma", problem, schedule, inputs, shape),
         Case("attention_simt", problem, {"warps": 4}, inputs, shape),
+        Case("attention_wgmma", problem, groups, inputs, shape),
     ]
 
 

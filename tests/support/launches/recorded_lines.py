@@ -1,4 +1,4 @@
-"""What ``plugins/tests/recording_cuda.cpp`` records of launches and tensor maps, as Python asks for them."""
+"""What ``plugins/tests/recording_cuda`` records of launches and tensor maps, as Python asks for them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -23,7 +23,8 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
-from wpk.problems import ClampedConvolution, Convolution, Matmul
+from wpk.libraries.definition import normalise, row_scales
+from wpk.problems import ClampedConvolution, Convolution, Matmul, NormedMatmul
 from wpk.schedules import packings
 from wpk.schedules.conv_halo import HaloSchedule
 from wpk.schedules.registry import TEMPLATE_OF
@@ -78,14 +79,14 @@ def operands_of(
     draw: Callable[..., Array],
 ) -> Operands:
     """Those of given factors; ``draw`` makes bias, residual and limits."""
-    limits: list[Array] = []
+    behind: list[Array] = []
     if isinstance(problem, Convolution):
         columns = w.transpose(0, 2, 3, 1).reshape(problem.k, -1)
         kept = x
         if isinstance(problem, ClampedConvolution):
             low = draw((problem.c,))
-            limits = [low, np.maximum(low, 0) + np.abs(low)][: len(problem.limits)]
-            kept = np.clip(x, low, limits[1] if limits[1:] else None)
+            behind = [low, np.maximum(low, 0) + np.abs(low)][: len(problem.limits)]
+            kept = np.clip(x, low, behind[1] if behind[1:] else None)
         rows = _patches(kept, problem).reshape(-1, columns.shape[1])
     else:
         rows, columns = x, w.T
@@ -94,10 +95,14 @@ def operands_of(
     rows, columns = rows.astype(np.float64), columns.astype(np.float64)
     shape = (len(rows), len(columns))
     wide = [np.broadcast_to(o.astype(np.float64), shape) for o in others]
-    expected = evaluate(problem.epilogue.expression, rows @ columns.T, wide)
+    read, sizes = rows, np.abs(rows)
+    if isinstance(problem, NormedMatmul):
+        read, sizes = normalise(rows, problem), np.abs(rows) * row_scales(rows, problem)
+        behind = [] if problem.sums is None else [columns.sum(axis=1).astype(np.float32)]
+    expected = evaluate(problem.epilogue.expression, read @ columns.T, wide)
     name = template(problem, schedule).packing(problem, schedule)
     packed = w if name is None else packings.pack(name, w, problem)
-    magnitude = np.abs(rows) @ np.abs(columns).T
+    magnitude = sizes @ np.abs(columns).T
     # Factors are rounded as they are multiplied where memory holds more; of fp32 2^-22 is left out.
     factors = {Precision.TF32: 2.0**-10, Precision.FP32: 2.0**-21}.get(problem.precision, 0.0)
     cut = 0.0 if problem.precision is Precision.FP32 else ACCUMULATION
@@ -105,7 +110,7 @@ def operands_of(
     allowed = problem.y.dtype.unit_roundoff * np.abs(expected) + (
         cut * np.abs(expected).max() + roundoff * (magnitude + sum(np.abs(o) for o in wide))
     )
-    return Operands((x, packed, *others, *limits), expected, allowed)
+    return Operands((x, packed, *others, *behind), expected, allowed)
 
 
 def _patches(x: Array, problem: Convolution) -> Array:

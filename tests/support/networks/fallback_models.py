@@ -33,10 +33,12 @@ TEXTS = {
     "einsum": """g (float[n, 3, 4] x) => (float[n, 3, 3] y)
         { s = Relu (x)  y = Einsum<equation = "bij,bkj->bik"> (s, x) }""",
     # Pooling of fp64 has no kernel; what follows it in fp64 has.
-    "double": """g (double[1, 2, 3, 4] x, float[1, 2, 2, 3] z) => (double[1, 2, 2, 3] y, float[1, 2, 2, 3] w)
-        { y = MaxPool<kernel_shape = [2, 2]> (x)  e = Exp (y)  c = Cast<to = 1> (e)  w = Add (c, z) }""",
+    "double": """g (double[3, 10] x, float[3, 10] z) => (double[3, 10] y, float[3, 10] w)
+        <int64[10] lens = {3, 2, 1, 1, 2, 3, 3, 2, 1, 1}>
+        { y = ReverseSequence<time_axis = 0, batch_axis = 1> (x, lens)  e = Exp (y)  c = Cast<to = 1> (e)
+          w = Add (c, z) }""",
     # Two groups: the kernel of Relu stands between them.
-    "between": """g (float[3, 10] x) => (float[3, 10] y)
+    "between": """g (float[30, 10] x) => (float[30, 10] y)
         <int64[10] lens = {3, 2, 1, 1, 2, 3, 3, 2, 1, 1}>
         { a = ReverseSequence<time_axis = 0, batch_axis = 1> (x, lens)  r = Relu (a)
           b = ReverseSequence<time_axis = 0, batch_axis = 1> (r, lens)  y = Add (b, a) }""",

@@ -14,13 +14,14 @@ _HEADER = '<ir_version: 8, opset_import: ["" : 17]>\n'
 
 TEXTS: dict[str, str] = {
     "grouped_dilated": """
-agraph (float[N,12,13,11] x, float[24,6,3,3] w1, float[24] wb1, float[16,24,1,1] w2, float[16,4,3,3] w3)
-  => (float[N,16,13,11] y) {
+agraph (float[N,12,13,11] x, float[24,6,3,3] w1, float[24] wb1, float[32,24,1,1] w2, float[32,4,3,3] w3,
+    float[32,16,3,3] w4) => (float[N,32,13,11] y) {
   a = Conv<group=2, dilations=[2,1], pads=[2,1,2,1]>(x, w1, wb1)
   b = Relu(a)
   c = Conv(b, w2)
-  d = Conv<group=4, pads=[1,1,1,1]>(c, w3)
-  y = Add(d, c)
+  d = Conv<group=8, pads=[1,1,1,1]>(c, w3)
+  e = Conv<group=2, pads=[1,1,1,1]>(d, w4)
+  y = Add(e, c)
 }""",
     "asymmetric_padding": """
 agraph (float[N,16,15,10] x, float[32,16,3,3] w1, float[32] wb1, float[8,32,5,3] w2)

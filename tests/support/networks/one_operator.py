@@ -5,8 +5,13 @@ CONVOLUTIONS = f"""{H} g (float[1, 16, 9, 7] x, float[24, 16, 3, 3] w, float[40,
     => (float[1, 40, 5, 3] y) {{ a = Conv(x, w)  r = Relu(a)  y = Conv(r, v) }}"""
 FIRST = f"""{H} g (float[1, 3, 17, 15] x, float[20, 3, 5, 5] w) => (float[1, 20, 9, 8] y) {{
     y = Conv<pads = [2, 2, 2, 2], strides = [2, 2]>(x, w) }}"""
+GROUPED = f"""{H} g (float[1, 24, 10, 8] x, float[24, 4, 3, 3] w) => (float[1, 24, 7, 5] y) {{
+    a = MaxPool<kernel_shape = [2, 2]>(x)  y = Conv<group = 6>(a, w) }}"""
 DEPTHWISE = f"""{H} g (float[1, 20, 9, 7] x, float[20, 1, 3, 3] w) => (float[1, 20, 7, 5] y) {{
     y = Conv<group = 20>(x, w) }}"""
+DEPTHWISE_IMAGES = f"""{H} g (float[72, 64, 14, 16] x, float[64, 1, 3, 3] w) => (float[72, 64, 11, 13] y) {{
+    a = MaxPool<kernel_shape = [2, 2]>(x)  b = Conv<group = 64, pads = [1, 1, 1, 1]>(a, w)
+    y = MaxPool<kernel_shape = [3, 3]>(b) }}"""
 PRODUCT = (
     f"""{H} g (float[37, 48] x, float[48, 24] w) => (float[37, 24] y) {{ y = MatMul(x, w) }}"""
 )

@@ -1,6 +1,6 @@
 """Small plans as C++ executes them, written byte by byte as docs/spec_format.md says, without lowering a model.
 
-Their kernels are those of ``plugins/tests/recording_cuda.cpp``: the machine code is a letter for each parameter, and a
+Their kernels are those of ``plugins/tests/recording_cuda``: the machine code is a letter for each parameter, and a
 kernel adds its inputs.
 """
 
@@ -169,7 +169,7 @@ def sealed(body: bytes, kind: int = 2) -> bytes:
 
 
 def image(parameters: str) -> bytes:
-    """Machine code for ``plugins/tests/recording_cuda.cpp``: an ELF header, an empty section, a letter a parameter."""
+    """Machine code for ``plugins/tests/recording_cuda``: an ELF header, an empty section, a letter a parameter."""
     ident = b"\x7fELF\x02\x01\x01" + bytes(9)
     header = ident + struct.pack("<HHIQQQIHHHHHH", 2, 190, 1, 0, 0, 64, 0, 64, 0, 0, 64, 1, 0)
     return header + bytes(64) + parameters.encode() + b"\0"

@@ -10,7 +10,15 @@ from subjects import problems
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Tensor
+from wpk.problems import (
+    ClampedConvolution,
+    Convolution,
+    Epilogue,
+    Matmul,
+    NormedMatmul,
+    NormKind,
+    Tensor,
+)
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
 TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
@@ -77,6 +85,12 @@ def limited(plain: Convolution, *, upper: bool = True) -> ClampedConvolution:
     """The same of an input that is kept between limits, or above lower ones alone."""
     limit = Tensor(plain.x.dtype, (0, 1, 0, 0))
     return ClampedConvolution(**vars(plain), lower=limit, upper=limit if upper else None)
+
+
+def normed(plain: Matmul, kind: NormKind) -> NormedMatmul:
+    """The same of rows that are normalised."""
+    sums = Tensor(DType.FP32, (0, 0, 0, 1), constant=True) if kind is NormKind.LAYER else None
+    return NormedMatmul(**vars(plain), kind=kind, epsilon=1e-5, sums=sums)
 
 
 def in_precisions(cases: Iterable[Any], precisions: Sequence[Precision]) -> pytest.MarkDecorator:

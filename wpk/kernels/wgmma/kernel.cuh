@@ -17,12 +17,15 @@ namespace wpk
 {
 
 // acc += A * B over the steps of `range`, by the form of wgmma that the operands need; `state` goes on. ConstantB: no
-// kernel writes B. All consumers call it; with ping-pong those of `group`, in their turn.
-template <class T, class Shape, bool ConstantB, class Range, class Limits>
+// kernel writes B. `rows` look at A (norm_rows.cuh). All consumers call it; with ping-pong those of `group`, in their
+// turn.
+template <class T, class Shape, bool ConstantB, class Range, class Limits, class Rows>
 WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
     const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits,
-    int group = 0)
+    Rows& rows, int group = 0)
 {
+    constexpr bool isPlain = !Shape::splitFp32 && isSame<Limits, NoLimits>;
+    static_assert(isPlain || isSame<Rows, RawRows>, "rows are normalised that are multiplied as they lie");
     const auto passTurn = [&]
     {
         if constexpr (Shape::pingpong)
@@ -38,7 +41,7 @@ WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], u
     }
     else
     {
-        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count, passTurn);
+        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count, rows, passTurn);
     }
 }
 
@@ -50,9 +53,9 @@ WPK_DEVICE ClusterParts<Shape> clusterParts(unsigned char* shared)
 }
 
 // acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it.
-template <class T, class Shape, class Range, class Loader, class Limits>
+template <class T, class Shape, class Range, class Loader, class Limits, class Rows>
 WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
-    const Range& range, const Loader& loader, const Limits& limits)
+    const Range& range, const Loader& loader, const Limits& limits, Rows& rows)
 {
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     const bool isProducer = threadIdx.x == Shape::consumers, isConsumer = warpIndex() < Shape::warpsM;
@@ -77,7 +80,7 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
     if (isConsumer)
     {
         PipelineState<Shape::stages> state;
-        multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits);
+        multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits, rows);
         if (Shape::multicast > 1)
             pipeline.release(state.lastStage());
     }
@@ -96,9 +99,15 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits)
 {
     typename Shape::Sum acc[Shape::accumulators] = {};
+    RowsOf<Problem, Shape, OutputWindow<Rows>> normed(window);
     if (warpIndex() < Shape::warpsM)
+    {
         prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(window);
-    multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits);
+        prefetchColumnSums<Problem, Shape::blockN>(window);
+    }
+    multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits, normed);
+    if (warpIndex() < Shape::warpsM)
+        normed.normalise(acc);
     if constexpr (Shape::splitCluster > 1)
     {
         storeSumOfCluster<Problem>(acc, shared, clusterParts<Shape>(shared), range.part, window);
@@ -135,7 +144,10 @@ WPK_DEVICE void computePersistent(
     if (isProducer)
         producePersistent<Shape, Loader>(pipeline, tiles, maps, output);
     else if (warpIndex() < Shape::warpsM)
+    {
         prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(tiles.window(output));
+        prefetchColumnSums<Problem, Shape::blockN>(tiles.window(output));
+    }
     if (Shape::early)
         waitForPrevious(); // @epilogue_awaits: it touches memory that kernels in front touch
     if (warpIndex() >= Shape::warpsM)
@@ -156,14 +168,16 @@ WPK_DEVICE void computePersistent(
     for (; !tiles.isDone(); tiles.advance())
     {
         typename Shape::Sum acc[Shape::accumulators] = {}; // @sums_zeroed
+        RowsOf<Problem, Shape, OutputWindow<Rows>> normed(tiles.window(output));
         if constexpr (Shape::pingpong)
             pipeline.awaitTurn(group, turn);
         turn ^= 1;
         multiplySteps<typename Problem::Multiply, Shape, Loader::kConstantB>(
-            acc, shared, pipeline, state, whole, limits, group);
+            acc, shared, pipeline, state, whole, limits, normed, group);
         pipeline.release(state.lastStage()); // @last_stage_released
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
+        normed.normalise(acc);
         const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0); // @group_placed
         storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), window);       // @staged_beside
         if constexpr (Shape::pingpong)
@@ -180,6 +194,7 @@ WPK_DEVICE void computeWgmma(unsigned char* shared, const TensorMaps<2>& maps, c
     // @bytes_compared
     static_assert(
         Schedule::shared_bytes == WgmmaPipeline<Shape>::blockBytes(), "Python and C++ count the same shared memory");
+    static_assert(!kNormsRows<Problem> || Schedule::split == 1, "a row is normalised by all of its elements");
     if constexpr (Shape::persistent)
     {
         computePersistent<Problem, Shape, Loader>(shared, maps, window, limits);

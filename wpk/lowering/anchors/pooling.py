@@ -19,7 +19,7 @@ from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
-from wpk.problems import Pooling, PoolKind
+from wpk.problems import Epilogue, Pooling, PoolKind
 
 
 class PoolingRule(AnchorRule):
@@ -41,10 +41,11 @@ class PoolingRule(AnchorRule):
         window = read_window(anchor.attributes, anchor.attributes["kernel_shape"], x.shape[2:])
         x, y = planar(x), planar(y)
         operands = [planar(view) for view in result.operands]
-        if _kind(anchor.node).finds_places:
+        kind = _kind(anchor.node)
+        if kind.finds_places:
             require_bare(anchor, result)
         problem = Pooling(
-            kind=_kind(anchor.node),
+            kind=kind,
             n=x.leading,
             c=x.shape[1],
             h=x.shape[2],
@@ -59,7 +60,7 @@ class PoolingRule(AnchorRule):
             count_include_pad=bool(anchor.attributes.get("count_include_pad", 0)),
             x=x.tensor(),
             y=y.tensor(),
-            epilogue=epilogue_of(result, y, operands),
+            epilogue=Epilogue() if kind.finds_places else epilogue_of(result, y, operands),
         )
         return LoweredProblem(problem, (x, *operands))
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import onnx_graphsurgeon as gs
 
-from wpk.expression import Acc, Expression, Scalar, apply
+from wpk.dtypes import DType
+from wpk.expression import Acc, Expression, In, Scalar, apply
 from wpk.extent import Extent
 from wpk.graph_passes import RECURRENT, RecurrentNode
 from wpk.lowering.anchors.base import LoweredProblem, only_view
@@ -83,7 +84,7 @@ class RecurrenceBody:
             reverse=self._read.directions == ("reverse",),
             linear_before_reset=bool(attributes.get("linear_before_reset", 0)),
             clip=float(attributes.get("clip", math.inf)),
-            activations=tuple(map(_activation, self._read.activations)),
+            activations=tuple(_activation(each, r.dtype) for each in self._read.activations),
             slots=self._slots,
             p=p.tensor(),
             r=r.tensor(),
@@ -112,10 +113,12 @@ def _source(tensor: gs.Tensor) -> str:
     return str((tensor if made is None else made.inputs[0]).name)
 
 
-def _activation(name: str) -> Expression:
-    """An activation over the sum that it is given."""
+def _activation(name: str, dtype: DType) -> Expression:
+    """An activation over the sum that it is given, of weights of a type."""
     if name == "Softsign":
-        return apply("Div", Acc(), apply("Add", apply("Abs", Acc()), Scalar(1.0)))
-    if name not in _OPERATIONS:
+        expression = apply("Div", Acc(), apply("Add", apply("Abs", Acc()), Scalar(1.0)))
+    elif name in _OPERATIONS:
+        expression = apply(name, Acc())
+    else:
         raise RefusedError(f"the activation {name}")
-    return apply(name, Acc())
+    return In(dtype, expression) if dtype is DType.FP64 else expression

@@ -2,18 +2,29 @@
 
 lower ─ refused nodes ─▶ operators that hold some are opened ─▶ lower ─ refused nodes ─▶ lower without
 them ─ nothing more is refused ─▶ they are outlined in groups ─▶ lower
+
+A few numbers that kernels would only bring from one of them to the next stay with ONNX Runtime: a kernel of
+a microsecond would part two steps, each of which waits for the GPU and copies.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
 
 import onnx_graphsurgeon as gs
 
 from wpk.control_flow import OPERATORS, sized_by_bodies
-from wpk.graph_passes import Dims, is_call, proven_shapes, sort_nodes
+from wpk.graph_passes import Dims, called, is_call, proven_shapes, sort_nodes
 from wpk.lowering.fallback.closing import is_fallback
-from wpk.lowering.fallback.groups import grouped
+from wpk.lowering.fallback.groups import between, grouped
 from wpk.lowering.fallback.outline import open_call, outline
 from wpk.lowering.flat_graph import read_names
+
+_FEW = 64
+"""Numbers of a tensor: what ONNX Runtime does with so many takes less time than a copy of them."""
+
+_BETWEEN = "a few numbers between nodes that ONNX Runtime executes"
 
 _export_node = gs.exporters.onnx_exporter.OnnxExporter.export_node
 
@@ -47,14 +58,10 @@ class HandOver:
         if any(is_fallback(nodes[name]) for name in refused):
             return False
         whole = [nodes[name] for name in refused if is_call(nodes[name])]
-        for call in whole:
-            open_call(self._graph, call)
         if whole:
-            sort_nodes(self._graph)
-        if whole or self.shapes is None:
+            return self._opened(whole)
+        if self.shapes is None:
             self.shapes = proven_shapes(self._graph)
-        if whole:
-            return True
         self._why.update(refused)
         self.names.update(refused)
         return True
@@ -70,9 +77,16 @@ class HandOver:
         return all(map(self._may_be_driven, nodes)) and self.take(refused)
 
     def outline(self) -> bool:
-        """Outline what was taken; False where nothing was."""
+        """Outline what was taken, and what stands between; False where nothing was taken."""
         if not self.names:
             return False
+        few = {node.name for node in self._graph.nodes if _is_small(node, self._graph)}
+        small = between(self._graph.nodes, self.names, few)
+        whole = [node for node in self._graph.nodes if node.name in small and is_call(node)]
+        if whole:
+            return self._opened(whole)
+        self._why.update(dict.fromkeys(small, _BETWEEN))
+        self.names.update(small)
         alone = {node.name for node in self._graph.nodes if self._may_be_driven(node)}
         for group in grouped(self._graph.nodes, self.names, alone):
             reasons = [f"{node.op}: {self._why[node.name]}" for node in group]
@@ -81,6 +95,14 @@ class HandOver:
             self.made |= {tensor.name for tensor in call.outputs}
         sort_nodes(self._graph)
         self.names.clear()
+        return True
+
+    def _opened(self, calls: Sequence[gs.Node]) -> bool:
+        """Open fused operators, whose nodes the next attempt looks at one by one."""
+        for call in calls:
+            open_call(self._graph, call)
+        sort_nodes(self._graph)
+        self.shapes = proven_shapes(self._graph)
         return True
 
     def _may_be_driven(self, node: gs.Node) -> bool:
@@ -98,3 +120,24 @@ class HandOver:
             and all(isinstance(size, str) or (size is not None and size > 0) for size in shape)
             for name in read | (given - sized_by_bodies(proto))
         )
+
+
+def _is_small(node: gs.Node, graph: gs.Graph) -> bool:
+    """Whether a node, of ONNX or fused, reads and gives a few numbers only, none of them the model's."""
+    outside = {id(tensor) for tensor in graph.outputs}
+    if (
+        node.op in OPERATORS
+        or is_fallback(node)
+        or any(id(each) in outside for each in node.outputs)
+    ):
+        return False
+    inner = called(graph, node).nodes if is_call(node) else [node]
+    tensors = [
+        t for each in (node, *inner) for t in (*each.inputs, *each.outputs) if not t.is_empty()
+    ]
+    return all(
+        tensor.shape is not None
+        and all(isinstance(size, int) for size in tensor.shape)
+        and prod(tensor.shape) <= _FEW
+        for tensor in tensors
+    )

@@ -1,12 +1,15 @@
 // Convolution by warpgroups as an implicit matrix product (sm_90a): rows are output pixels (n, p, q), columns
-// filters, the reduction runs over (r, s, channel).
+// filters of a group, the reduction runs over (r, s, channel).
 //
 // TMA brings, for each tap and 128 bytes of its channels, the pixels that this tap reads, zeros where it reaches beyond
 // the image (im2col mode); and the filters' part of them. A step has one to four such boxes, of any taps; behind the
 // last one it is filled with zeros. Where taps are single and pixels lie densely, the input is a matrix.
 //
-// Grid: tiles of rows, tiles of columns and the parts of split-K (split_k.cuh); or persistent blocks. Problem and
-// Schedule are named by conv.py; maps: the input's, the filters'.
+// A group's channels are whole boxes, or whole products of one box: then the box brings its neighbours' channels, too,
+// which are not multiplied.
+//
+// Grid: tiles of rows, tiles of columns, groups and the parts of split-K of each (split_k.cuh); or, of one group,
+// persistent blocks. Problem and Schedule are named by conv.py; maps: the input's, the filters'.
 #pragma once
 
 #include <wpk/kernels/wgmma/kernel.cuh>
@@ -30,7 +33,8 @@ public:
         : x_(maps.at[0]),
           filters_(maps.at[1]),
           firstRow_(tile.firstRow + boxA_.firstRow()),
-          firstFilter_(tile.firstColumn + boxB_.firstRow())
+          firstFilter_(tile.firstColumn + boxB_.firstRow()),
+          firstChannel_(P::groups == 1 ? 0 : tile.firstColumn / P::k * P::c) // @group_channels
     {
         const int image = firstRow_ / (P::p * P::q), pixel = firstRow_ % (P::p * P::q);
         image_ = image;
@@ -51,15 +55,16 @@ public:
         {
             const Place place(step * Shape::boxes + box);
             const SharedAddress to = target + box * Shape::boxBytesA;
+            const int channel = place.channel < kBehind ? firstChannel_ + place.channel : P::groups * kBehind;
             if constexpr (P::x_is_matrix)
             {
-                boxA_.copy(to, x_, barrier, {place.channel, firstRow_});
+                boxA_.copy(to, x_, barrier, {channel, firstRow_});
             }
             else
             {
                 const uint16 right = static_cast<uint16>(place.tap % P::filter_w * P::dilation_w);
                 const uint16 down = static_cast<uint16>(place.tap / P::filter_w * P::dilation_h);
-                boxA_.copyIm2col(to, x_, barrier, {place.channel, w_, h_, image_}, {right, down});
+                boxA_.copyIm2col(to, x_, barrier, {channel, w_, h_, image_}, {right, down});
             }
         }
     }
@@ -75,6 +80,8 @@ public:
     }
 
 private:
+    static constexpr int kBehind = kOfTap * Shape::kBoxDepth; // a group's channels
+
     // Where a box of the reduction lies; those behind the last one lie behind the channels, where zeros come from.
     struct Place
     {
@@ -84,7 +91,7 @@ private:
             if (kBoxes % Shape::boxes != 0 && box >= kBoxes)
             {
                 tap = 0;
-                channel = kOfTap * Shape::kBoxDepth;
+                channel = kBehind;
             }
         }
     };
@@ -93,6 +100,7 @@ private:
     MulticastBox<typename Shape::Multicast, Shape::multicastA, Shape::boxRowsA> boxA_;
     MulticastBox<typename Shape::Multicast, Shape::multicastB, Shape::boxRowsB> boxB_;
     int firstRow_, firstFilter_; // of what this block asks for
+    int firstChannel_;           // of the tile's group
     int image_, h_, w_;          // where the first pixel's window begins
 };
 
@@ -104,11 +112,13 @@ WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count + kInputLimits<Pro
     using Loader = ConvLoader<Problem, Shape>;
     WPK_SHARED(unsigned char, shared);
 
+    const int group = Problem::groups == 1 ? 0 : static_cast<int>(blockIdx.z) / Schedule::split;
+    const int filters = (group + 1) * Problem::k;
     const OutputWindow output{PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, n * (Problem::p * Problem::q),
-        Problem::k, Problem::k + Problem::y_padding};
+        filters, group + 1 == Problem::groups ? filters + Problem::y_padding : filters};
     const auto limits = inputLimits<Problem, Loader::kOfTap * Shape::kBoxDepth>(inputs);
     const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
-    const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
+    const int firstFilter = group * Problem::k + static_cast<int>(blockIdx.y) * Shape::blockN;
     computeWgmma<Problem, Schedule, Shape, Loader>(
         shared, maps, Shape::persistent ? output : output.at(firstRow, firstFilter), partials, limits);
 }

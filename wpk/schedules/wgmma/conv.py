@@ -1,7 +1,7 @@
 """Convolution by warpgroups as an implicit matrix product (conv.cuh), on sm_90a.
 
-Rows are output pixels (n, p, q), columns filters, the reduction runs over (r, s, c). TMA
-finds the pixels of a tap by itself (im2col mode), so a step costs the threads nothing
+Rows are output pixels (n, p, q), columns filters of a group, the reduction runs over (r, s, c).
+TMA finds the pixels of a tap by itself (im2col mode), so a step costs the threads nothing
 but the wait for it.
 """
 
@@ -16,6 +16,7 @@ from wpk.schedules import convolution_copies
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.limit import Limit
 from wpk.schedules.unit import Members
+from wpk.schedules.wgmma.multicast import ROWS
 from wpk.schedules.wgmma.template import WgmmaTemplate
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
 from wpk.schedules.wgmma.tiles import NO_PINGPONG, WgmmaSchedule
@@ -24,22 +25,23 @@ from wpk.targets import Target
 _CORNERS = range(-128, 128)  # of a window, in pixels (wpk.tensor_maps)
 _MOST_TAP = 255
 _MOST_STEP = 8
+_PRODUCT_BYTES = 32  # of the reduction in one product of a box, of all types
 
 
 class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
-    """Plain, strided and dilated convolutions in all precisions over channels-last images."""
+    """Plain, grouped, strided and dilated convolutions in all precisions over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
     header: ClassVar[str] = "wgmma/conv"
-    version: ClassVar[int] = 16
+    version: ClassVar[int] = 17
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = WgmmaSchedule
 
     def why_not(self, problem: Convolution, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        reason = convolution_copies.why_not(problem, target) or _why_no_windows(problem)
-        return reason or why_too_large(problem)
+        reason = convolution_copies.why_not(problem, target) or _why_no_groups(problem)
+        return reason or _why_no_windows(problem) or why_too_large(problem)
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Return the packing: filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
@@ -48,14 +50,15 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
 
     def _limits(self, problem: Convolution) -> Sequence[Limit]:
         limited = (NO_PINGPONG,) if isinstance(problem, ClampedConvolution) else ()
-        return (*super()._limits(problem), *limited)
+        grouped = _of_groups(problem) if problem.groups > 1 else ()
+        return (*super()._limits(problem), *limited, *grouped)
 
     def _view(self, problem: Convolution) -> ConvolutionView:
         return ConvolutionView(problem, box_depth(problem.precision))
 
     def _members(self, problem: Convolution) -> Members:
         dilation = self._view(problem).dilation_members()
-        return {**dilation, "x_is_matrix": _is_matrix(problem)}
+        return {**dilation, "x_is_matrix": _is_matrix(problem), "groups": problem.groups}
 
     def _multiplied(self, problem: Convolution) -> tuple[DType, DType]:
         return problem.x.dtype, problem.precision.storage
@@ -65,6 +68,34 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
     ) -> tuple[TensorMapArgument, TensorMapArgument]:
         filters = schedule.block_n // schedule.multicast_b
         return _input_map(problem, schedule), convolution_copies.filter_map(problem, filters)
+
+
+def _of_groups(problem: Convolution) -> tuple[Limit, ...]:
+    """What a tile needs to be of one group, and of the same one as those that it shares pixels with."""
+    filters = problem.k // problem.groups
+    return (
+        Limit("persistent == 0", "persistent blocks count tiles of one group"),
+        Limit(
+            f"share != {ROWS} or {filters} % (block_n * shared_by) == 0",
+            f"blocks that pixels are multicast to have all of the {filters} filters of a group",
+        ),
+    )
+
+
+def _why_no_groups(problem: Convolution) -> str | None:
+    """Why boxes do not keep groups apart; None if they do."""
+    if problem.groups == 1:
+        return None
+    channels, depth = problem.c // problem.groups, box_depth(problem.precision)
+    product = _PRODUCT_BYTES // problem.precision.storage.bytes
+    if channels % depth and (channels > depth or channels % product):
+        return (
+            f"{problem.groups} groups of {channels} channels: products have {product} of them, and boxes {depth}, "
+            "which would be of several groups"
+        )
+    if isinstance(problem, ClampedConvolution):
+        return f"{problem.groups} groups of an input between limits, which are those of one"
+    return None
 
 
 def _is_matrix(problem: Convolution) -> bool:

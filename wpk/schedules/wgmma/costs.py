@@ -6,8 +6,9 @@ import numpy as np
 
 from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, Work
-from wpk.problems import ClampedConvolution, Convolution, Matmul
+from wpk.problems import ClampedConvolution, Convolution, Matmul, NormedMatmul
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
+from wpk.schedules.row_norm import fragment_slots, is_centred
 from wpk.schedules.split import sum_registers
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
@@ -23,12 +24,19 @@ PORT_BYTES = 128.0
 """Bytes that an SM's shared memory reads in a cycle."""
 
 _BOX_ROW_BYTES = 128
+_BOX_FRAGMENTS = 4  # of 16 elements in a row of a box
 _FP32_ROWS = (
     40  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
 )
 _OTHER_REGISTERS = 28  # addresses and descriptors
 _PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to tile; as the others
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
+
+_MOMENTS, _MOMENTS_IN_LOOP, _CENTRED = (
+    4,
+    14,
+    20,
+)  # of rows that are normalised, with their means; as the others
 
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
@@ -92,6 +100,25 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     return most
 
 
+def _norm_registers(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
+    """Count what is kept of a warp's rows that are normalised: their moments, and the sums of a lane's columns."""
+    if not isinstance(problem, NormedMatmul):
+        return 0.0
+    moments: Floats = np.where(columns["persistent"] > 0, _MOMENTS_IN_LOOP, _MOMENTS)
+    return moments + (_CENTRED + columns["block_n"] / 4 if is_centred(problem) else 0.0)
+
+
+def _row_slots(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
+    """Issue slots of a thread in a step for the rows of a warp: between limits, or normalised."""
+    boxes = columns["block_k"] * problem.precision.storage.bytes / _BOX_ROW_BYTES
+    if isinstance(problem, ClampedConvolution):
+        limited: Floats = _LIMIT_SLOTS * boxes
+        return limited
+    of_tile = np.where(columns["pingpong"] == 1, columns["block_m"] // GROUP_ROWS, 1)
+    looked: Floats = fragment_slots(problem) * _BOX_FRAGMENTS * boxes * of_tile
+    return looked
+
+
 def work(
     product: TiledProduct,
     multicast: Multicast,
@@ -102,20 +129,23 @@ def work(
     """Return what schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
 
     Of fp32 three products read B or what is cut off it, which is written in between. Rows between
-    limits go through registers; in fp32 they do in any case.
+    limits go through registers; in fp32 they do in any case. Rows that are normalised are read once more,
+    while the products run.
     """
-    precision, keeps_limits = problem.precision, isinstance(problem, ClampedConvolution)
+    precision = problem.precision
     size = float(precision.storage.bytes)
     times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
-    rows = columns["block_m"] / GROUP_ROWS * (GROUP_ROWS + times * columns["block_n"]) + written
+    seen = 2 * GROUP_ROWS if isinstance(problem, NormedMatmul) else GROUP_ROWS
+    rows = columns["block_m"] / GROUP_ROWS * (seen + times * columns["block_n"]) + written
     costs = TileCosts(
         unit=precision,
         threads=threads(columns),
         shared_bytes=shared_bytes(columns, precision),
-        registers=registers(columns, precision),
+        registers=registers(columns, precision) + _norm_registers(problem, columns),
         loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),
-        slots=_LIMIT_SLOTS * columns["block_k"] * size / _BOX_ROW_BYTES if keeps_limits else 0.0,
+        slots=_row_slots(problem, columns),
+        slots_beside=isinstance(problem, NormedMatmul),
         by_warpgroups=True,
     )
     tiles = multicast.product(product, columns, target).work(columns, costs)

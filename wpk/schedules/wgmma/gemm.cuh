@@ -75,8 +75,8 @@ private:
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count> inputs, int leading, const TensorMaps<2>& maps, void* y,
-    const Partials& partials = {})
+WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Problem>> inputs, int leading,
+    const TensorMaps<2>& maps, void* y, const Partials& partials = {})
 {
     using Shape =
         WgmmaShape<typename Problem::Multiply, Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;

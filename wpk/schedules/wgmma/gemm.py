@@ -11,6 +11,7 @@ from wpk.problems import Matmul
 from wpk.schedules import packings
 from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
+from wpk.schedules.row_norm import norm_limits
 from wpk.schedules.unit import Members
 from wpk.schedules.wgmma.multicast import COLUMNS
 from wpk.schedules.wgmma.template import WgmmaTemplate
@@ -64,6 +65,7 @@ class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
         )
         return (
             *super()._limits(problem),
+            *norm_limits(problem),
             *(_ONE_MATRIX if problem.batch != (Extent(1), 1) else ()),
             *([whole] if _across(problem) else ()),
         )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from wpk.dtypes import Precision
 from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_tiles import up_to
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS
 from wpk.targets import Target
 
@@ -54,9 +55,9 @@ def axis(
         precision: Of the product.
         target: The GPU.
     """
-    powers = [width for index, width in enumerate(_POWERS) if index < 2 or width < 2 * columns]
+    powers = up_to(_POWERS, columns)
     if precision is Precision.FP32:
-        return tuple(powers)
+        return powers
     rooms = {
         target.sm_count // (-(-rows // each) * matrices * parts)
         for each in tile_rows

@@ -60,8 +60,17 @@ _COLUMNS = """<ir_version: 10, opset_import: ["" : 18]> g (float[2, 12, 12] x) =
 _DEEP = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 4, 5, 6] y) {{
     t = Tanh(x)  y = MaxPool<kernel_shape = [2, 2, 2], pads = [1, 1, 1, 0, 0, 0]>(t) }}"""
 
+_PLACED = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 2, 2, 3] y, int64[2, 2, 2, 2, 3] i) {{
+    t = Tanh(x)  y, i = MaxPool<kernel_shape = [2, 2, 2], strides = [2, 2, 2], storage_order = 1>(t) }}"""
+
+_VOLUME = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 8, 5, 18] y)
+    <int64[5] sizes = {{2, 2, 8, 5, 18}}> {{ t = Tanh(x)  y = Resize<mode = "nearest">(t, , , sizes) }}"""
+
 _EINSUM = f"""{_H} g (float[2, 4, 3] x, float[2, 3, 4] w) => (float[2, 4] y) {{
     t = Tanh(x)  y = Einsum<equation = "bij,bji->bi">(t, w) }}"""
+
+_DIAGONAL = f"""{_H} g (float[2, 4, 4] x) => (float[2, 4] y) {{
+    t = Tanh(x)  y = Einsum<equation = "...ii->...i">(t) }}"""
 
 _PARTS = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64[3] sizes = {{2, 0, 4}}> {{
     a, b, c = Split<axis = 1>(x, sizes)  y = Concat<axis = 1>(c, b, a) }}"""
@@ -127,12 +136,36 @@ FAULTS = (
         _DEEP,
     ),
     BrokenPass(
+        "places of another order of planes",
+        "window-parts",
+        "clean.window_parts",
+        'arithmetic("Mul", wide, depth * height)',
+        'arithmetic("Mul", wide, depth * width)',
+        _PLACED,
+    ),
+    BrokenPass(
+        "what lies behind an axis lies in front of it",
+        "resize-axes",
+        "clean.resize_axes",
+        "is_last = stage.end == len(shape)",
+        "is_last = True",
+        _VOLUME,
+    ),
+    BrokenPass(
         "letters stay in their order",
         "einsum-parts",
         "products.einsum",
         'turned = self.ordered(x, letters, "".join(groups))',
         "turned = x",
         _EINSUM,
+    ),
+    BrokenPass(
+        "a diagonal that slips",
+        "einsum-parts",
+        "products.einsum",
+        "[len(rest)], [size + 1]]",
+        "[len(rest)], [size]]",
+        _DIAGONAL,
     ),
     BrokenPass(
         "a part of some elements is dropped",

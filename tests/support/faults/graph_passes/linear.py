@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from support.faults.graph_passes.broken_pass import BrokenPass
+from wpk.dtypes import Precision
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _IMAGE = "float[2, 6, 6, 6] x"
@@ -56,8 +57,42 @@ _BRANCHES = f"""{_H} g (float[2, 6, 6, 6] x, float[6, 6, 3, 3] w, float[6, 6, 1,
 _WHOLE = f"""{_H} g (float[1, 4, 512, 512] x) => (float[1, 4, 512, 512] y)
     <int64[3] rows = {{1, 1, 1048576}}, int64[4] back = {{1, 4, 512, 512}}, float[1] s = {{2}}, float[1] b = {{1}}> {{
     e = Sigmoid(x)  r = Reshape(e, rows)  i = InstanceNormalization(r, s, b)  y = Reshape(i, back) }}"""
+_LAYER_NORM = f"""{_H} g (float[3, 9, 16] x, float[16] g, float[16] b, float[16, 24] w, float[24] c) => (float[3, 9, 24] y) {{
+    n = LayerNormalization(x, g, b)  p = MatMul(n, w)  y = Add(p, c) }}"""
+_RMS_NORM = """<ir_version: 10, opset_import: ["" : 23]> g (float[3, 9, 16] x, float[16] g, float[16, 24] w) => (float[3, 9, 24] y) {
+    n = RMSNormalization(x, g)  y = MatMul(n, w) }"""
 
 FAULTS = (
+    BrokenPass(
+        "the scale of a normalisation is lost",
+        "norm-into-product",
+        "products.norm_into_product",
+        "weight = old * scale.reshape(-1, 1)",
+        "weight = old",
+        _LAYER_NORM,
+        "g b w c",
+        Precision.FP16,
+    ),
+    BrokenPass(
+        "the shift of a normalisation is scaled",
+        "norm-into-product",
+        "products.norm_into_product",
+        "shift.reshape(-1) @ old",
+        "shift.reshape(-1) @ weight",
+        _LAYER_NORM,
+        "g b w c",
+        Precision.FP16,
+    ),
+    BrokenPass(
+        "columns lose their means though rows keep theirs",
+        "norm-into-product",
+        "products.norm_into_product",
+        'if is_op(norm, "LayerNormalization"):',
+        "if is_op(norm, *NORMS):",
+        _RMS_NORM,
+        "g w",
+        Precision.FP16,
+    ),
     BrokenPass(
         "the mean of squares stands for the variance",
         "long-rows",

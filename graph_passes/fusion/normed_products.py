@@ -1,0 +1,88 @@
+"""Put a normalisation of rows into the products that alone read them.
+
+    Norm(x) @ W  ->  one function of both      Norm: LayerNormalization or RMSNormalization, without parameters
+
+`NormIntoProduct` has moved the parameters into the weights. A product's kernel reads x itself, takes each row's
+mean and mean square from the tiles that it multiplies, and applies both to its sums. Several products get a copy
+each, as they do of a cast. All blocks that have a part of a row look at all of it, which is why it competes
+with a kernel that normalises once.
+"""
+
+from collections.abc import Iterator
+
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core.query import is_graph_output, is_op, rank
+from wpk.graph_passes.fusion.clusters import Cluster, Clusters
+from wpk.graph_passes.fusion.made_for import rounds, stored_type
+from wpk.graph_passes.products.normed_rows import NORMS, is_bare, keeps_rows, why_no_rows
+
+NAME = "normed_product"
+
+NORMED = "products normalise the rows that they read"
+
+
+def join_normed_products(clusters: Clusters) -> None:
+    """Put every normalisation that products alone read into these."""
+    for norm in list(clusters.all):
+        if not _is_norm(norm):
+            continue
+        products = list(_readers(clusters, norm.output))
+        taken = [each for each in products if each is not None and _is_product(norm, each)]
+        if not taken or len(taken) < len(products):
+            continue
+        nodes = [*norm.nodes, *(node for each in taken for node in each.nodes)]
+        if clusters.takes(nodes, NORMED):
+            _copy_into(clusters, norm, taken)
+
+
+def _is_norm(cluster: Cluster) -> bool:
+    """Whether a cluster is nothing but a normalisation of many rows, without parameters."""
+    node = cluster.anchor
+    if node is None or not is_op(node, *NORMS) or not is_bare(node) or why_no_rows(node):
+        return False
+    return all(each is node or rounds(each) for each in cluster.nodes)
+
+
+def _readers(clusters: Clusters, tensor: gs.Tensor) -> Iterator[Cluster | None]:
+    """The clusters that read ``tensor``, through casts and views that they copy; None for whoever else does."""
+    if is_graph_output(clusters.graph, tensor):
+        yield None
+    for reader in tensor.outputs:
+        owner = clusters.owner.get(id(reader))
+        if owner is not None or not (rounds(reader) or keeps_rows(reader)):
+            yield owner
+        else:
+            yield from _readers(clusters, reader.outputs[0])
+
+
+def _is_product(norm: Cluster, cluster: Cluster) -> bool:
+    """Whether a cluster multiplies whole rows of what ``norm`` gives, of the type of its matrix in memory."""
+    node = cluster.anchor
+    if node is None or not is_op(node, "Gemm", "MatMul") or node.attrs.get("transA", 0):
+        return False
+    rows, weight = node.inputs[0], node.inputs[1]
+    if not isinstance(weight, gs.Constant) or rank(weight) != 2:
+        return False
+    chain = cluster.chains.get(rows.name, ())
+    source = chain[0].inputs[0] if chain else rows
+    if source is not norm.output or not all(rounds(link) or keeps_rows(link) for link in chain):
+        return False
+    others = (tensor for each in cluster.nodes for tensor in each.inputs)
+    stored = stored_type(_before(norm)[0].inputs[0])
+    narrow = stored is not None and stored.bytes == 2 and stored is stored_type(weight)
+    return narrow and sum(tensor is rows for tensor in others) == 1
+
+
+def _before(norm: Cluster) -> list[gs.Node]:
+    """The nodes of a normalisation behind the casts and views that it copies."""
+    return [*norm.chains.get(norm.nodes[0].inputs[0].name, ()), *norm.nodes]
+
+
+def _copy_into(clusters: Clusters, norm: Cluster, products: list[Cluster]) -> None:
+    for product in products:
+        assert product.anchor is not None
+        rows = product.anchor.inputs[0].name
+        product.chains[rows] = [*_before(norm), *product.chains.get(rows, ())]
+        product.name = NAME
+    clusters.drop(norm)

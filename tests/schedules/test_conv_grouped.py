@@ -1,0 +1,218 @@
+"""Convolutions of groups of few channels: numbers on the emulator, groups that do not touch each other, refusals."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from subjects.problems import channels_first, channels_last, convolution
+from support.faults.planter import Fault, change, drop, plant
+from support.problems.warpgroup_layers import limited
+
+from wpk.build import load_nvrtc
+from wpk.dtypes import DType, Precision
+from wpk.emulator import EmulatorError
+from wpk.errors import CompileError
+from wpk.extent import Extent
+from wpk.problems import Convolution, Epilogue
+from wpk.schedules import packings
+from wpk.schedules.conv_grouped import ConvGroupedTemplate, GroupedSchedule
+from wpk.targets.registry import find_target
+
+TEMPLATE = ConvGroupedTemplate()
+H200 = find_target("h200")
+TILE = GroupedSchedule(tile_p=4, tile_q=8, block_n=32, warps_m=2, warps_n=1)
+_TAIL: dict[str, Any] = {"bias": DType.FP32, "residual": True, "relu": True}
+
+CASES: dict[str, tuple[dict[str, Any], GroupedSchedule]] = {
+    "4 channels": ({"c": 64, "groups": 16, "size": (9, 13), "n": 2}, TILE),
+    "4 channels, the last block is not full": (
+        {"c": 40, "groups": 10, "size": (7, 9), "n": 3},
+        replace(TILE, block_n=16, warps_m=1),
+    ),
+    "8 channels": ({"c": 64, "groups": 8, "size": (9, 13), "n": 2}, replace(TILE, early=1)),
+    "8 channels, warps side by side": (
+        {"c": 104, "groups": 13, "size": (10, 7)},
+        replace(TILE, block_n=64, warps_m=1, warps_n=4, early=1),
+    ),
+    "16 channels": ({"c": 96, "groups": 6, "size": (5, 20), "n": 2}, replace(TILE, tile_q=16)),
+    "24 channels": (
+        {"c": 72, "groups": 3, "size": (6, 6), "filter": (3, 1), "pads": (1, 0, 1, 0)},
+        replace(TILE, block_n=48),
+    ),
+    "32 channels, a warp has a part of a group": (
+        {"c": 96, "groups": 3, "size": (6, 9), "n": 2},
+        replace(TILE, block_n=64, warps_m=2, warps_n=4),
+    ),
+    "more filters than channels": (
+        {"c": 32, "k": 64, "groups": 8, "size": (6, 9), "n": 2},
+        replace(TILE, block_n=16),
+    ),
+    "fewer filters than channels": (
+        {"c": 64, "k": 32, "groups": 8, "size": (6, 9), "n": 2},
+        replace(TILE, block_n=16),
+    ),
+    "strided": ({"c": 64, "groups": 8, "size": (14, 11), "stride": (2, 2), "n": 2}, TILE),
+    "strided, 4 channels": ({"c": 32, "groups": 8, "size": (9, 12), "stride": (2, 1)}, TILE),
+    "dilated": (
+        {"c": 32, "groups": 4, "size": (9, 12), "dilation": (2, 3), "pads": (2, 3, 2, 3)},
+        TILE,
+    ),
+    "asymmetric": (
+        {"c": 32, "groups": 8, "size": (6, 9), "filter": (3, 2), "pads": (0, 2, 1, 0)},
+        TILE,
+    ),
+    "one tap": ({"c": 32, "groups": 4, "size": (6, 9), "filter": 1, "pads": 0, "n": 2}, TILE),
+    "five taps a row": ({"c": 32, "groups": 8, "size": (6, 9), "filter": 5}, TILE),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_groups_agree_with_float64(
+    case: str, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    given, schedule = CASES[case]
+    problem = convolution(**given, **_TAIL)
+    assert TEMPLATE.why_not(problem, H200) is None
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
+    check_convolution(checking_execution, TEMPLATE, problem, schedule)
+
+
+def test_bfloat16_agrees_with_float64(
+    fast_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(c=32, groups=8, size=(6, 9), n=2, precision=Precision.BF16, **_TAIL)
+    check_convolution(fast_execution, TEMPLATE, problem, TILE)
+
+
+@pytest.mark.parametrize("groups", [4, 8])
+def test_zeros_follow_the_last_filter(
+    groups: int, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    """The output's padding is partly in the last block, and partly a block of its own."""
+    problem = convolution(c=32, groups=groups, size=(6, 9), n=2)
+    for padding, block_n in ((16, 32), (8, 16)):
+        y = channels_last(DType.FP16, problem.k, problem.p, problem.q, padding)
+        padded = replace(problem, y=y, epilogue=Epilogue())
+        check_convolution(checking_execution, TEMPLATE, padded, replace(TILE, block_n=block_n))
+
+
+def test_channels_that_are_no_whole_chunk_end_with_the_last_one(
+    checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(c=36, groups=9, size=(6, 9), n=2, padding=(4, 4))
+    problem = replace(problem, epilogue=Epilogue())
+    check_convolution(checking_execution, TEMPLATE, problem, replace(TILE, block_n=16))
+
+
+def test_the_batch_is_decided_at_run_time(
+    checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(c=32, groups=8, size=(6, 9), n=Extent(2, free="batch"), **_TAIL)
+    check_convolution(checking_execution, TEMPLATE, problem, TILE, batch=5)
+
+
+@pytest.mark.parametrize("channels", [4, 8, 16])
+def test_what_is_infinite_in_a_group_stays_there(channels: int, fast_execution: Any) -> None:
+    groups, filter = 6 if channels < 16 else 3, (3, 3)
+    problem = convolution(c=channels * groups, groups=groups, size=(6, 9))
+    problem = replace(problem, epilogue=Epilogue())
+    x = np.ones((1, problem.c, problem.h, problem.w), np.float16)
+    mine = slice(channels, 2 * channels)
+    x[:, mine] = np.inf
+    x[:, mine, 3:] = 1.0
+    w = np.ones((problem.k, channels, *filter), np.float16)
+    memory = [fast_execution.memory(problem.x, x), packings.pack("krsc_pad1", w, problem)]
+    shape = (1, problem.k, problem.p, problem.q)
+    y = fast_execution.run(
+        TEMPLATE, problem, replace(TILE, block_n=16 if channels > 4 else 32), memory, shape
+    )
+    assert np.isinf(y[:, mine, :4]).all()
+    assert np.isfinite(y[:, mine, 4:]).all()
+    assert np.isfinite(np.delete(y, np.r_[mine], axis=1)).all()
+
+
+FAULTS = [
+    Fault("the patch is read before it is there", drop("patch_there")),
+    Fault("before all have brought it", drop("patch_for_all")),
+    Fault("x is read before the kernel in front has ended", drop("previous_awaited")),
+    Fault("pixels outside of the image", change("pixel_exists", "h >= 0 &&", "")),
+    Fault(
+        "both chunks of a step are the first", change("chunk_chosen", "laneIndex() < 16", "true")
+    ),
+    Fault("filters behind the last one", change("filter_exists", "filter <", "filter <= 64 +")),
+]
+PAIRS = [
+    Fault("taps behind the last one", change("tap_exists", "tap + lane / 2 <", "tap <")),
+    Fault("columns of the neighbour's", change("own_part", "lane % 4 * 2", "lane % 4 * 0")),
+]
+
+
+@pytest.mark.parametrize("fault", [*FAULTS, *PAIRS], ids=lambda fault: fault.name)
+def test_a_planted_fault_is_seen(
+    fault: Fault, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    channels = 4 if fault in PAIRS else 8
+    problem = convolution(c=5 * channels, groups=5, size=(6, 9), n=2, **_TAIL)
+    schedule = replace(TILE, block_n=16, early=1)
+    with pytest.raises((AssertionError, EmulatorError)):
+        check_convolution(checking_execution, plant(TEMPLATE, fault), problem, schedule)
+
+
+SMALL = convolution(c=32, groups=8)
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (convolution(c=32), "one group"),
+        (convolution(c=48, groups=8), "8 groups of 6 channels and 6 filters: chunks are of 8"),
+        (convolution(c=128, groups=2), "at most 32 channels"),
+        (convolution(c=32, k=48, groups=8), "tiles have 8 filters"),
+        (convolution(c=72, groups=3), "168 words of filters"),
+        (convolution(c=32, groups=32), "32 groups of 1 channels"),
+        (replace(SMALL, transposed=True), "transposed"),
+        (convolution(c=32, groups=8, precision=Precision.TF32), "products of tf32"),
+        (replace(SMALL, x=channels_last(DType.FP32, 32, 14, 14)), "x is fp32"),
+        (replace(SMALL, x=channels_first(DType.FP16, 32, 14, 14)), "a stride of 196 along"),
+        (replace(SMALL, x=replace(SMALL.x, alignment=8)), "aligned to 8 bytes"),
+        (limited(convolution(c=32, groups=4, filter=1, pads=0)), "limits of the input"),
+    ],
+)
+def test_refuses_in_words(problem: Convolution, words: str) -> None:
+    reason = TEMPLATE.why_not(problem, H200)
+    assert reason is not None
+    assert words in reason
+
+
+def test_refuses_gpus_without_its_products() -> None:
+    assert "t4" in str(TEMPLATE.why_not(SMALL, find_target("t4"))).lower()
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        TILE,
+        replace(TILE, tile_q=12),
+        replace(TILE, tile_p=3, tile_q=8),
+        replace(TILE, block_n=16, warps_n=2),
+        replace(TILE, block_n=24, warps_n=1),
+        replace(TILE, tile_p=16, tile_q=32, block_n=64, warps_m=1),
+    ],
+    ids=str,
+)
+def test_what_is_legal_compiles_and_nothing_else(schedule: GroupedSchedule) -> None:
+    (source,) = TEMPLATE.instantiate(SMALL, schedule)
+    if TEMPLATE.why_illegal(SMALL, schedule, H200) is None:
+        resources = load_nvrtc().compile(source, H200.arch).resources
+        assert resources.spill_store_bytes == 0
+    else:
+        with pytest.raises(CompileError):
+            load_nvrtc().compile(source, H200.arch)
+
+
+def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:
+    problem = convolution(c=128, size=56, groups=32, **_TAIL)
+    (source,) = TEMPLATE.instantiate(problem, replace(TILE, early=1))
+    assert_golden("schedules/conv_grouped.cu", source.text)

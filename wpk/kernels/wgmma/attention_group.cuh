@@ -1,0 +1,123 @@
+// A consumer warpgroup of attention (sm_90a): its 64 rows of queries, from the first step of keys to the last.
+//
+// Scores are products of what lies in shared memory. Weights are packed where the accumulators leave them, which is
+// where the product with the values wants them: they never go through shared memory. While the values of a step are
+// multiplied, the scores of the next one become weights (Shah et al., "FlashAttention-3", 2024, algorithm 2). With
+// ping-pong groups ask for products in turns, so that one multiplies while another one's scores become weights (section
+// 3.1 there); without, each asks when it is ready.
+#pragma once
+
+#include <wpk/kernels/attention_rows.cuh>
+#include <wpk/kernels/wgmma/attention_tiles.cuh>
+
+namespace wpk
+{
+
+template <class Problem, class Shape, class Lengths>
+struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
+{
+    using Rows = AttentionRows<Problem, Shape, Lengths>;
+    using Rows::lengths, Rows::scores, Rows::weighted;
+    using T = typename Shape::T;
+    static constexpr int kScores = Shape::keys / 2, kWeighted = Shape::pairsD * 8; // of a thread
+    uint32 weights[Shape::pairsN][4];
+
+    // All steps; behind it `weighted` and `sum` are those of all keys. Stages of the last round are not released.
+    WPK_DEVICE void run(
+        const AttentionPipelines<Shape>& pipelines, const void* const* operands, const AttentionPlace& at, int steps)
+    {
+        const int firstRow = at.block * Shape::rows;
+        float factor[2];
+        PipelineState<Shape::stages> keys, values;
+        waitBarrier(pipelines.queriesThere(), 0); // @queries_awaited
+        this->loadOperands(operands, at.matrix, at.head, firstRow, 0);
+        multiplyKeys(pipelines, keys);
+        waitWgmma<0>(flatScores()); // @first_scores_awaited
+        pipelines.keys.release(keys.stage);
+        keys.advance();
+        this->weigh(0, factor);
+        packWeights();
+        WPK_KEEP_LOOP
+        for (int step = 1; step < steps; ++step)
+        {
+            const int firstKey = step * Shape::keys;
+            pipelines.awaitTurn(group(), step);
+            multiplyKeys(pipelines, keys);
+            multiplyValues(pipelines, values);
+            pipelines.passTurn(group());
+            this->loadOperands(operands, at.matrix, at.head, firstRow, firstKey);
+            waitWgmma<1>(flatScores());         // @scores_awaited
+            pipelines.keys.release(keys.stage); // @keys_released
+            keys.advance();
+            this->weigh(firstKey, factor);
+            waitWgmma<0>(flatWeighted()); // @values_added
+            keepUntilHere(weights);
+            pipelines.values.release(values.stage); // @values_released
+            values.advance();
+            WPK_UNROLL
+            for (int i = 0; i < kWeighted; ++i)
+                flatWeighted()[i] *= factor[i % 4 / 2]; // @values_rescaled
+            packWeights();
+        }
+        fenceWgmma();
+        multiplyValues(pipelines, values);
+        waitWgmma<0>(flatWeighted()); // @last_values_added
+        keepUntilHere(weights);
+    }
+
+private:
+    static WPK_DEVICE int group()
+    {
+        return warpIndex() / (Shape::groupThreads / kWarpSize);
+    }
+    WPK_DEVICE float (&flatScores())[kScores]
+    {
+        return reinterpret_cast<float(&)[kScores]>(scores);
+    }
+    WPK_DEVICE float (&flatWeighted())[kWeighted]
+    {
+        return reinterpret_cast<float(&)[kWeighted]>(weighted);
+    }
+
+    // scores = Q K^T, under way.
+    WPK_DEVICE void multiplyKeys(const AttentionPipelines<Shape>& pipelines, const PipelineState<Shape::stages>& state)
+    {
+        using Queries = typename Shape::Queries;
+        using Keys = typename Shape::Keys;
+        pipelines.keys.wait(state);
+        const uint64 q = Queries::along(
+            pipelines.queryTile() + group() * (Shape::groupRows * Queries::swizzle)); // @rows_of_consumer
+        const uint64 k = Keys::along(pipelines.keyTile(state.stage));
+        fenceWgmma();
+        WPK_UNROLL
+        for (int slice = 0; slice < Keys::slices; ++slice)
+            wgmma<T>(flatScores(), q + Queries::sliceAlong(slice), k + Keys::sliceAlong(slice), slice > 0 ? 1 : 0);
+        commitWgmma();
+    }
+
+    // weighted += weights V, under way. Behind a fence.
+    WPK_DEVICE void multiplyValues(
+        const AttentionPipelines<Shape>& pipelines, const PipelineState<Shape::stages>& state)
+    {
+        using Values = typename Shape::Values;
+        pipelines.values.wait(state);
+        const uint64 v = Values::across(pipelines.valueTile(state.stage));
+        WPK_UNROLL
+        for (int slice = 0; slice < Shape::pairsN; ++slice)
+            wgmma<T, Major::mn>(flatWeighted(), weights[slice], v + Values::sliceAcross(slice), 1);
+        commitWgmma();
+    }
+
+    // Accumulators as the left operand.
+    WPK_DEVICE void packWeights()
+    {
+        WPK_UNROLL
+        for (int i = 0; i < Shape::pairsN * 4; ++i)
+        {
+            const float(&pair)[4] = scores[i / 4][0][i % 4 / 2];
+            weights[i / 4][i % 4] = packPair<T>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]); // @weights_packed
+        }
+    }
+};
+
+} // namespace wpk

@@ -1,0 +1,181 @@
+// Attention by warpgroups (sm_90a): what lies in shared memory, and the producer that brings it.
+//
+// A block has 64 rows of queries for each of its consumer warpgroups, and walks the keys in steps. Queries come once;
+// keys and values have a pipeline each, since the keys of a step are needed before its values, and free sooner.
+#pragma once
+
+#include <wpk/kernels/attention_lengths.cuh>
+#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/wgmma/pipeline.cuh>
+#include <wpk/kernels/wgmma/wgmma.cuh>
+
+namespace wpk
+{
+
+// Rows of 16-bit elements as TMA brings them: boxes side by side, whose rows are those of the swizzle. It is the
+// narrowest that holds a row, or 128 bytes; what follows the last column of the last box are zeros.
+template <int Rows, int Columns>
+struct BoxedRows
+{
+    static constexpr int swizzle = Columns <= 16 ? 32 : Columns <= 32 ? 64 : 128; // bytes
+    static constexpr int boxColumns = swizzle / 2, boxes = ceilDivide(Columns, boxColumns);
+    static constexpr int boxBytes = Rows * swizzle;
+    static constexpr int bytes = ceilDivide(boxes * boxBytes, 1024) * 1024; // what follows is aligned as all boxes are
+    static constexpr int slices = ceilDivide(Columns, 16);                  // of a product along the columns
+
+    // Of a product along the columns: its descriptor advances by slices of 32 bytes, which are counted in 16s.
+    static WPK_DEVICE uint64 along(SharedAddress tile)
+    {
+        return swizzledDescriptor<swizzle>(tile);
+    }
+    static WPK_DEVICE constexpr int sliceAlong(int slice)
+    {
+        return (slice * 32 / swizzle * boxBytes + slice * 32 % swizzle) / 16; // @slice_along
+    }
+
+    // Of a product across them, whose slices are 16 rows.
+    static WPK_DEVICE uint64 across(SharedAddress tile)
+    {
+        return matrixDescriptor<swizzle>(tile, boxBytes, 8 * swizzle); // @boxes_across
+    }
+    static WPK_DEVICE constexpr int sliceAcross(int slice)
+    {
+        return slice * 16 * swizzle / 16; // @slice_across
+    }
+
+    // Asks for the rows from `row` on of a matrix of a head.
+    static WPK_DEVICE void copy(
+        SharedAddress tile, const TensorMap* map, SharedAddress barrier, int row, int head, int matrix)
+    {
+        WPK_UNROLL
+        for (int box = 0; box < boxes; ++box)
+            copyTensor(tile + box * boxBytes, map, barrier, {box * boxColumns, row, head, matrix});
+    }
+};
+
+// Of AttentionRows and AttentionStaging, too: a warp has keys and rows of its own.
+template <class Problem, class Schedule>
+struct AttentionGroups
+{
+    using T = typename Problem::Multiply;
+    static constexpr int groups = Schedule::warpgroups, groupRows = 64, groupThreads = 128;
+    static constexpr int rows = groups * groupRows, keys = Schedule::block_n, stages = Schedule::stages;
+    static constexpr int threads = groups * groupThreads; // that compute
+    static constexpr bool pingpong = Schedule::pingpong != 0;
+    // Where consumers need more registers than all threads can have, a producer hands over its own: a whole warpgroup,
+    // else it is a warp.
+    static constexpr bool handsRegisters = Problem::consumer_registers != 0;
+    static constexpr int consumerRegisters = Problem::consumer_registers, producerRegisters = groups == 2 ? 24 : 32;
+
+    using Queries = BoxedRows<rows, Problem::depth>;
+    using Keys = BoxedRows<keys, Problem::depth>;
+    using Values = BoxedRows<keys, Problem::width>;
+    using Barriers = PipelineBarriers<stages, threads / kWarpSize>;
+    static constexpr int warpsN = 1, blockN = keys, pairsN = keys / 16, pairsD = Values::slices;
+    static constexpr bool exactWeights = false, foldsScale = true;
+    static constexpr int stagingStride = pairsD * 16 + 8; // floats; 8 more keep writes free of conflicts
+    static constexpr int stagingBytes = rows * (2 + stagingStride) * 4;
+    static constexpr int stageBytes = Keys::bytes + Values::bytes;
+    // Never over barriers, as WgmmaPipeline says.
+    static constexpr int barriersAt = maxOf(Queries::bytes + stages * stageBytes, stagingBytes);
+    static constexpr int sharedBytes = barriersAt + 2 * Barriers::kBytes + 8 + (pingpong ? 8 * groups : 0);
+};
+
+// Where a block's tiles and barriers lie.
+template <class Shape>
+struct AttentionPipelines
+{
+    using Barriers = typename Shape::Barriers;
+    SharedAddress shared;
+    Barriers keys, values;
+
+    WPK_DEVICE explicit AttentionPipelines(SharedAddress shared)
+        : shared(shared), keys{shared + Shape::barriersAt}, values{shared + Shape::barriersAt + Barriers::kBytes}
+    {
+    }
+
+    WPK_DEVICE void init() const
+    {
+        keys.init();
+        values.init();
+        initBarrier(queriesThere(), 1);
+        WPK_UNROLL
+        for (int group = 0; group < Shape::groups && Shape::pingpong; ++group)
+            initBarrier(turnOf(group), Shape::groupThreads / kWarpSize);
+        fenceBarrierInit();
+    }
+    WPK_DEVICE SharedAddress queriesThere() const
+    {
+        return shared + Shape::barriersAt + 2 * Barriers::kBytes;
+    }
+
+    // With ping-pong: a group waits until the products of the group before it are under way, which are the last group's
+    // of the step before where it is the first. Fresh barriers let phase 1 pass, with which the first group begins.
+    WPK_DEVICE void awaitTurn(int group, int step) const
+    {
+        if constexpr (Shape::pingpong)
+        {
+            waitBarrier(turnOf(group), group == 0 ? step & 1 : step + 1 & 1); // @turn_of_group
+            __syncwarp();
+        }
+    }
+    // A warp says so to the next group.
+    WPK_DEVICE void passTurn(int group) const
+    {
+        if constexpr (Shape::pingpong)
+        {
+            if (laneIndex() == 0)
+                arriveBarrier(turnOf(group + 1 == Shape::groups ? 0 : group + 1)); // @turn_passed_on
+        }
+    }
+
+    WPK_DEVICE SharedAddress queryTile() const
+    {
+        return shared;
+    }
+    WPK_DEVICE SharedAddress keyTile(int stage) const
+    {
+        return shared + Shape::Queries::bytes + stage * Shape::stageBytes;
+    }
+    WPK_DEVICE SharedAddress valueTile(int stage) const
+    {
+        return keyTile(stage) + Shape::Keys::bytes;
+    }
+
+private:
+    WPK_DEVICE SharedAddress turnOf(int group) const
+    {
+        return queriesThere() + 8 + group * 8;
+    }
+};
+
+// The producer, one thread: queries, then the keys and values of each step as soon as their stages are empty. Where
+// matrices or heads are broadcast there is one of them.
+template <class Problem, class Shape>
+WPK_DEVICE void produceAttention(
+    const AttentionPipelines<Shape>& pipelines, const TensorMaps<3>& maps, const AttentionPlace& at, int steps)
+{
+    const auto matrixOf = [&](bool isBroadcast)
+    {
+        return isBroadcast ? 0 : at.matrix;
+    };
+    const int head = at.head, shared = head / Problem::sharing; // @head_shared
+    arriveExpectBytes(pipelines.queriesThere(), Shape::Queries::boxes * Shape::Queries::boxBytes);
+    Shape::Queries::copy(pipelines.queryTile(), maps.at[0], pipelines.queriesThere(), at.block * Shape::rows,
+        Problem::q_head ? head : 0, matrixOf(!Problem::q_outer));
+    PipelineState<Shape::stages> state;
+    WPK_KEEP_LOOP
+    for (int step = 0; step < steps; ++step)
+    {
+        const int stage = state.stage, row = step * Shape::keys;
+        pipelines.keys.acquire(stage, state.phase ^ 1, Shape::Keys::boxes * Shape::Keys::boxBytes);
+        Shape::Keys::copy(pipelines.keyTile(stage), maps.at[1], pipelines.keys.full(stage), row,
+            Problem::k_head ? shared : 0, matrixOf(!Problem::k_outer));
+        pipelines.values.acquire(stage, state.phase ^ 1, Shape::Values::boxes * Shape::Values::boxBytes);
+        Shape::Values::copy(pipelines.valueTile(stage), maps.at[2], pipelines.values.full(stage), row,
+            Problem::v_head ? shared : 0, matrixOf(!Problem::v_outer));
+        state.advance();
+    }
+}
+
+} // namespace wpk

@@ -1,0 +1,82 @@
+"""A matrix product of rows that are normalised as the product reads them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+
+from wpk.dtypes import DType
+from wpk.problems.access import Access
+from wpk.problems.matmul import Matmul
+from wpk.problems.normalisation import ELEMENT_OPERATIONS, NormKind
+from wpk.problems.operand import Tensor
+from wpk.problems.phrases import sentence
+from wpk.problems.problem import Accesses, Traffic
+
+_WORDS = {NormKind.LAYER: "of layer-normed rows", NormKind.RMS: "of RMS-normed rows"}
+_ROWS_SUMMED = (0, 0, 0, 1)
+
+
+@dataclass(frozen=True)
+class NormedMatmul(Matmul):
+    """A `Matmul` of ``r * (a[..., m, :] - mean)``, with mean and scale ``r`` of each row of ``a``.
+
+    ``r`` is ``1 / sqrt(mean of (a - mean)^2 + epsilon)``; an RMS norm has no mean. The product reads ``a`` as it
+    lies and has both behind it: ``y[m, n] = epilogue(r[m] * (sum over k of a[m, k] * b[k, n] - mean[m] * sums[n]))``.
+    So ``a`` and the constant ``b`` lie in memory in the 16 bits in which they are multiplied: their products are
+    exact, and nothing but sums in fp32 is rounded before the mean is subtracted. Statistics are fp32, of
+    differences from a number near the mean.
+
+    Operator inputs: ``a, b, *epilogue.operands`` and, of a layer norm, ``sums``.
+
+    Attributes:
+        kind: A layer norm or an RMS norm.
+        epsilon: Added to the mean square.
+        sums: Of each column of ``b`` as it lies in memory, fp32, over the domain of ``y``; None of an RMS norm.
+    """
+
+    kind: NormKind
+    epsilon: float
+    sums: Tensor | None
+
+    def words(self) -> str:
+        """See `Problem.words`."""
+        return sentence(super().words(), _WORDS[self.kind])
+
+    def accesses(self) -> Accesses:
+        """See `Problem.accesses`."""
+        inputs, output = super().accesses()
+        return (*inputs, *(Access(each, output.axes) for each in self._sums)), output
+
+    def traffic(self) -> Traffic:
+        """See `Problem.traffic`; the statistics of a row are computed once at least."""
+        plain = super().traffic()
+        rows = self.batch[0].value * self.batch[1] * self.m.value
+        scaled = 2 * prod(self.accesses()[1].sizes)
+        statistics = rows * self.k * (ELEMENT_OPERATIONS[self.kind] - 1)
+        return replace(plain, others=plain.others + statistics + scaled)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """See `Problem.contradictions`."""
+        yield from super().contradictions()
+        if self.kind not in _WORDS:
+            yield "kind", f"{self.kind} before a product"
+        if (self.sums is None) == (self.kind is NormKind.LAYER):
+            yield (
+                "sums",
+                f"{'none' if self.sums is None else 'some'} behind a norm of kind {self.kind}",
+            )
+        for sums in self._sums:
+            if sums.dtype is not DType.FP32 or sums.strides != _ROWS_SUMMED:
+                yield (
+                    "sums",
+                    f"{sums.dtype} with strides {sums.strides}; they are fp32, one a column",
+                )
+        if not self.b_constant:
+            yield "b_constant", "a product of normalised rows has a constant matrix"
+        storage = self.precision.storage
+        if storage.bytes != 2 or self.a.dtype is not storage:
+            yield "a.dtype", f"{self.a.dtype} in a product of normalised rows in {self.precision}"
+
+    @property
+    def _sums(self) -> tuple[Tensor, ...]:
+        return () if self.sums is None else (self.sums,)

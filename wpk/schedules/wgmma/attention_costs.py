@@ -1,0 +1,203 @@
+"""What schedules of attention by warpgroups take, and what they make the GPU do."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.expression import Acc, Apply, Expression, Scalar, flops
+from wpk.performance import SCHEDULERS, WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
+from wpk.problems import Attention
+from wpk.schedules.limit import Limit, value_of
+from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
+from wpk.targets import Target
+
+_SLICE = 16  # elements of a product's depth, and of the columns of the result
+_ALIGNED = 1024  # bytes: of tiles
+_SWIZZLES = (32, 64, 128)
+_ELEMENT = 2  # bytes
+
+_OTHER_REGISTERS = (
+    38  # addresses, descriptors, and what a row keeps; read, as the next one, from ptxas reports
+)
+_LOADING_REGISTERS = 30  # addresses of the scores' operands
+_LAUNCHED = {1: 255, 2: 168, 3: 128}
+"""Registers that a thread of a block of so many consumers can have: ptxas sets them aside by whole warpgroups, and
+the producer is in one more."""
+
+_HANDED = {1: 255, 2: 240, 3: 160}
+"""That a consumer's thread can have where the producer is a whole warpgroup, and hands over what it does not need."""
+
+_EXPONENTIALS = 16.0  # of an SM in a cycle: four of each scheduler's unit (CUDA programming guide, arithmetic throughput)
+_FOLDED_SLOTS, _SCORE_SLOTS, _OPERAND_SLOTS = 4.5, 7.0, 1.5
+"""Issue slots of a thread for each of its scores where the scale is part of the exponentials' factor, and where it is
+not: maximum, exponential, sum, half a rounding of two; and for each operand, loads of two."""
+
+_END_SLOTS = 4.0  # of an element of the result: its sum's reciprocal, through shared memory
+
+_STEP_CYCLES = 250.0
+"""Of a step's way that nothing of its own hides: barriers, the start of a product, the maximum among lanes. An
+assumption, not measured yet."""
+
+
+def swizzle(columns: int) -> int:
+    """Return the bytes of a row of a tensor copy's box: the least that hold a head's row, or the most there are."""
+    return next((size for size in _SWIZZLES if columns * _ELEMENT <= size), _SWIZZLES[-1])
+
+
+def threads(problem: Attention, columns: Columns) -> Floats:
+    """Count the threads of a block: its consumers, and a producer's warp, or its warpgroup where that hands registers over."""
+    producer = np.where(_hands(problem, columns), GROUP_THREADS, WARP)
+    count: Floats = (columns["warpgroups"] * GROUP_THREADS + producer).astype(np.float64)
+    return count
+
+
+def handed_registers(problem: Attention, columns: Columns) -> NDArray[np.int64]:
+    """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs."""
+    handed: NDArray[np.int64] = np.where(_hands(problem, columns), _by_groups(columns, _HANDED), 0)
+    return handed
+
+
+def shared_bytes(problem: Attention, columns: Columns) -> Floats:
+    """Count the bytes of the queries and both pipelines, or of the staged result where larger, and of barriers.
+
+    The header compares them (AttentionGroups::sharedBytes).
+    """
+    rows, keys = columns["warpgroups"] * GROUP_ROWS, columns["block_n"]
+    stage = _tile_bytes(keys, problem.depth) + _tile_bytes(keys, problem.width)
+    tiles = _tile_bytes(rows, problem.depth) + columns["stages"] * stage
+    staging = rows * (2 + _whole(problem.width) + 8) * 4.0
+    barriers = 2 * columns["stages"] * BARRIER_BYTES + 8 * (
+        1 + columns["pingpong"] * columns["warpgroups"]
+    )
+    needed: Floats = np.maximum(tiles, staging) + barriers
+    return needed
+
+
+def limits(problem: Attention, target: Target) -> tuple[Limit, ...]:
+    """Return what a block may take on the target."""
+    registers = _consumer_registers(problem)
+    shared = target.max_shared_block
+    return (
+        Limit(
+            f"shared_bytes <= {shared}",
+            f"a block of the target has at most {shared} bytes of shared memory",
+        ),
+        *(
+            Limit(
+                f"warpgroups != {groups} or {registers} <= {most}",
+                f"a thread of {groups} warpgroups has at most {most} registers: more would spill",
+            )
+            for groups, most in _HANDED.items()
+        ),
+    )
+
+
+def work(problem: Attention, columns: Columns, target: Target) -> Work:
+    """Return what schedules make the GPU do: exponentials of some warpgroups beside the products of others."""
+    count, groups = threads(problem, columns), columns["warpgroups"].astype(np.float64)
+    rows, keys = groups * GROUP_ROWS, columns["block_n"].astype(np.float64)
+    steps = np.ceil(problem.keys / np.maximum(keys, 1))
+    depth, width = float(_whole(problem.depth)), float(_whole(problem.width))
+    products = 2.0 * rows * steps * keys * (depth + width)
+    read = (rows * depth + steps * keys * (depth + width)) * _ELEMENT
+    read = read + rows * steps * keys * sum(t.dtype.bytes for t in problem.scores.operands)
+    read = read + rows * problem.width * sum(t.dtype.bytes for t in problem.ending.operands)
+    multiplied = steps * (rows * depth + groups * keys * (depth + width)) * _ELEMENT
+    beside = rows * keys * _score_cycles(problem)
+    return Work(
+        unit=problem.precision,
+        element_bytes=_ELEMENT,
+        blocks=np.ceil(problem.queries / rows) * problem.leading.value * problem.batch[1],
+        threads=count,
+        shared_bytes=shared_bytes(problem, columns),
+        registers=_registers(problem, columns),
+        block_flops=products,
+        thread_flops=products / count,
+        block_transactions=read / target.transaction_bytes,
+        thread_loads=multiplied / PORT_BYTES * WARP / count,
+        store_bytes=rows * float(problem.width * problem.y.dtype.bytes),
+        steps=steps,
+        stages=columns["stages"].astype(np.float64),
+        early=columns["early"] == 1,
+        end_slots=rows * problem.width * (_END_SLOTS + flops(problem.ending.expression)) / count,
+        beside_cycles=steps * beside,
+        chain_cycles=_chain(problem, columns, target, beside / groups),
+        by_warpgroups=True,
+    )
+
+
+def _chain(problem: Attention, columns: Columns, target: Target, softmax: Floats) -> Floats:
+    """Count the cycles of a warpgroup's own way through a step: scores, then their weights; behind the last, values.
+
+    What a stage's wait counts of its products is theirs as well.
+    """
+    peak = tensor_peak(problem.precision, target) or np.inf
+    rate = peak * WARPGROUP_SHARE / (target.sm_count * target.clock)
+    keys, groups = columns["block_n"], columns["warpgroups"]
+    scores, values = (
+        2.0 * GROUP_ROWS * keys * _whole(size) / rate for size in (problem.depth, problem.width)
+    )
+    way = scores + softmax + _STEP_CYCLES + values / np.ceil(problem.keys / np.maximum(keys, 1))
+    counted = groups * (scores + values) / columns["stages"]
+    chain: Floats = np.maximum(way - counted, 0.0)
+    return chain
+
+
+def _score_cycles(problem: Attention) -> float:
+    """Cycles of an SM for a score: of its units for exponentials, or of its schedulers."""
+    expression = problem.scores.expression
+    slots = _FOLDED_SLOTS
+    if not _is_folded(expression):
+        slots = _SCORE_SLOTS + flops(expression)
+        slots += _OPERAND_SLOTS * len(problem.scores.operands)
+    return max(1.0 / _EXPONENTIALS, slots / (SCHEDULERS * WARP))
+
+
+def _is_folded(expression: Expression) -> bool:
+    """Whether scores are products times a positive number (ScoreScale of attention_rows.cuh)."""
+    match expression:
+        case Acc() | Apply("Mul", (Acc(), Scalar())):
+            return True
+    return False
+
+
+def _registers(problem: Attention, columns: Columns) -> Floats:
+    """Count the registers with which a block begins."""
+    launched = _by_groups(columns, _LAUNCHED)
+    registers: Floats = np.minimum(value_of(_consumer_registers(problem), columns), launched)
+    return registers.astype(np.float64)
+
+
+def _hands(problem: Attention, columns: Columns) -> NDArray[np.bool_]:
+    needed = value_of(_consumer_registers(problem), columns)
+    hands: NDArray[np.bool_] = needed > _by_groups(columns, _LAUNCHED)
+    return hands
+
+
+def _by_groups(columns: Columns, registers: Mapping[int, int]) -> NDArray[np.int64]:
+    """Of each schedule by its warpgroups; those that a block cannot have count as the last."""
+    most = max(registers)
+    table = np.asarray([registers[max(1, groups)] for groups in range(most + 1)])
+    found: NDArray[np.int64] = table[np.clip(columns["warpgroups"], 0, most)]
+    return found
+
+
+def _consumer_registers(problem: Attention) -> str:
+    """Of scores, their weights of 16 bits, their operands, the weighted values, and the rest."""
+    operands = len(problem.scores.operands)
+    others = _OTHER_REGISTERS + _LOADING_REGISTERS * (operands > 0)
+    return f"{3 + 2 * operands} * block_n // 4 + {_whole(problem.width) // 2 + others}"
+
+
+def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
+    """Whole boxes of rows, and what follows aligned as all are (BoxedRows)."""
+    row = swizzle(columns)
+    boxes = -(-columns * _ELEMENT // row)
+    tile: Floats = np.ceil(rows * (boxes * row) / _ALIGNED) * _ALIGNED
+    return tile
+
+
+def _whole(columns: int) -> int:
+    """Columns with the zeros that fill the last slice of a product."""
+    return -(-columns // _SLICE) * _SLICE
