@@ -24,8 +24,8 @@ enum class NormKind
 namespace detail
 {
 
-// The epilogue's operands of a thread's part of the row: asked for together with the row where they are few, so that
-// they are there when the row's statistics are.
+// The epilogue's operands of a thread's part of the row: loaded together with the row where they are few, so that
+// they are there when the row's statistics are; and in front of the wait, if no kernel writes them.
 template <class Problem, class Row>
 struct NormTail
 {
@@ -34,6 +34,8 @@ struct NormTail
     using Operands = OperandRows<typename Problem::Operands, V, Number>;
     static constexpr int kWords = V * Row::runs * Operands::count * static_cast<int>(sizeof(Number)) / 4;
     static constexpr bool kAhead = Row::isCached && kWords <= Row::aheadWords;
+    static constexpr int kAll = (1 << Operands::count) - 1;
+    static constexpr bool kBeforeWait = kAhead && Problem::operand_constants == kAll; // @tail_constant
     Operands ahead[kAhead ? Row::runs : 1];
 
     WPK_DEVICE void load(const Row& row, const void* const* pointers)
