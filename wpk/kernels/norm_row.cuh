@@ -24,8 +24,8 @@ enum class NormKind
 namespace detail
 {
 
-// The epilogue's operands of a thread's part of the row: loaded together with the row where they are few, so that they
-// are there when the row's statistics are; and in front of the wait, if no kernel writes them.
+// The epilogue's operands of a thread's part of the row: loaded together with the row where they are few, so that
+// they are there when the row's statistics are; and in front of the wait, if no kernel writes them.
 template <class Problem, class Row>
 struct NormTail
 {

@@ -229,16 +229,20 @@ WPK_DEVICE void normalisationCluster(Inputs<Problem::Inputs::count + Problem::Op
     if constexpr (blocks > 1)
         row.prepareMeetings();
     const void* const* const operands = inputs.at + Problem::Inputs::count;
+    using Tail = detail::NormTail<Problem, Row>;
+    Tail tail;
+    if constexpr (Tail::kBeforeWait)
+        tail.load(row, operands);
     WPK_UNROLL
-    for (int run = 0; run < minOf(Row::runs, 8); ++run)
+    for (int run = 0; !Tail::kBeforeWait && run < minOf(Row::runs, 8); ++run)
     {
         if (row.valid(run) > 0)
             prefetchConstants<Problem::operand_constants>(
                 typename Problem::Operands{}, operands, row.leading, row.o1, row.o2, row.line(run), row.column(run));
     }
     waitIfEarly<Schedule>(); // @previous_awaited
-    detail::NormTail<Problem, Row> tail;
-    tail.load(row, operands);
+    if constexpr (!Tail::kBeforeWait)
+        tail.load(row, operands);
     row.prepare();
     if constexpr (blocks > 1)
         waitCluster(); // @meetings_prepared
