@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("warm")
 
 SAMPLE = {
     "grouped_dilated": "fp32",
+    "group_norm": "fp16",
     "asymmetric_padding": "tf32",
     "ceil_mode_pooling": "fp16",
     "average_pooling": "bf16",

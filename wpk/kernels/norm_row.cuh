@@ -24,6 +24,98 @@ enum class NormKind
 namespace detail
 {
 
+// A thread's part of a row: runs of V elements, whose values (the prologue's) stay in registers between the passes over
+// the row where the schedule caches them; otherwise every pass computes them again. Row derives from it, and says how
+// many elements of a run lie in the row (valid) and how operands of a run are loaded (load), from `inputs`.
+template <class Row, class Problem, class Schedule, int Runs>
+struct NormValues
+{
+    using Number = NumberOf<typename Problem::Epilogue>;
+    static_assert(isSame<Number, NumberOf<typename Problem::Prologue>>, "all is computed in numbers of one type");
+    static constexpr int V = Schedule::vector, runs = Runs;
+    static constexpr bool isCached = Schedule::cached != 0;
+    Number cached[isCached ? runs : 1][V];
+
+    // f(run) for every run; unrolled where registers are indexed by it.
+    template <class Function>
+    static WPK_DEVICE void forRuns(Function f)
+    {
+        if constexpr (isCached)
+        {
+            WPK_UNROLL
+            for (int run = 0; run < runs; ++run)
+                f(run);
+        }
+        else
+        {
+            for (int run = 0; run < runs; ++run)
+                f(run);
+        }
+    }
+
+    // Keeps the values, where the schedule says so.
+    WPK_DEVICE void prepare()
+    {
+        if constexpr (isCached)
+            forRuns([this](int run) { compute(run, cached[run]); });
+    }
+
+    // Those of a run; 0 beyond the row.
+    WPK_DEVICE void values(int run, Number (&row)[V]) const
+    {
+        if constexpr (isCached)
+        {
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+                row[v] = cached[run][v];
+        }
+        else
+        {
+            compute(run, row);
+        }
+    }
+
+    // The sum or maximum of f(value) over those of this thread.
+    template <bool IsMaximum, class Function>
+    WPK_DEVICE Number reduceOwn(Function f) const
+    {
+        Number own = IsMaximum ? asFloat(0xff800000u) : 0.0f;
+        forRuns(
+            [&](int run)
+            {
+                Number row[V];
+                values(run, row);
+                WPK_UNROLL
+                for (int v = 0; v < V; ++v)
+                {
+                    if (v >= self().valid(run))
+                        continue;
+                    own = IsMaximum ? largerNumber(own, f(row[v])) : own + f(row[v]); // @taken
+                }
+            });
+        return own;
+    }
+
+private:
+    WPK_DEVICE const Row& self() const
+    {
+        return static_cast<const Row&>(*this);
+    }
+    WPK_DEVICE void compute(int run, Number (&row)[V]) const
+    {
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            row[v] = Number(0);
+        if (self().valid(run) <= 0)
+            return;
+        OperandRows<typename Problem::Inputs, V, Number> operands;
+        self().load(operands, self().inputs, run);
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            row[v] = Problem::Prologue::evaluate(Number(0), operands.values[v]);
+    }
+};
+
 // The epilogue's operands of a thread's part of the row: loaded together with the row where they are few, so that
 // they are there when the row's statistics are; and in front of the wait, if no kernel writes them.
 template <class Problem, class Row>

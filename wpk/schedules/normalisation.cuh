@@ -23,44 +23,21 @@ namespace wpk
 namespace detail
 {
 
+template <class Problem, class Schedule>
+inline constexpr int kRunsOfThread =
+    ceilDivide(Problem::columns + Problem::rowPadding, Schedule::threads* Schedule::vector);
+
 // One thread's part of a row.
 template <class Problem, class Schedule>
-struct NormRow
+struct NormRow : NormValues<NormRow<Problem, Schedule>, Problem, Schedule, kRunsOfThread<Problem, Schedule>>
 {
-    using Number = NumberOf<typename Problem::Epilogue>;
-    static_assert(isSame<Number, NumberOf<typename Problem::Prologue>>, "all is computed in numbers of one type");
-    static constexpr int V = Schedule::vector, threads = Schedule::threads;
-    static constexpr bool isCached = Schedule::cached != 0;
-    static constexpr int stride = threads * V;
-    static constexpr int runs = ceilDivide(Problem::columns + Problem::rowPadding, stride);
+    using Values = NormValues<NormRow, Problem, Schedule, kRunsOfThread<Problem, Schedule>>;
+    using typename Values::Number;
+    using Values::V;
+    static constexpr int threads = Schedule::threads, stride = threads * V;
     static constexpr int count = Problem::columns, aheadWords = 64;
     const void* const* inputs;
     int leading, o1, o2, first;
-    Number cached[Schedule::cached ? runs : 1][V];
-
-    // f(run) for every run; unrolled where registers are indexed by it.
-    template <class Function>
-    static WPK_DEVICE void forRuns(Function f)
-    {
-        if constexpr (Schedule::cached)
-        {
-            WPK_UNROLL
-            for (int run = 0; run < runs; ++run)
-                f(run);
-        }
-        else
-        {
-            for (int run = 0; run < runs; ++run)
-                f(run);
-        }
-    }
-
-    // Keeps the values of the row, where the schedule says so.
-    WPK_DEVICE void prepare()
-    {
-        if constexpr (Schedule::cached)
-            forRuns([this](int run) { compute(run, cached[run]); });
-    }
 
     // Elements of run `run` that lie in the row; none where zero or negative.
     WPK_DEVICE int valid(int run) const
@@ -80,63 +57,20 @@ struct NormRow
         operands.load(pointers, valid(run), leading, o1, o2, column(run));
     }
 
-    // The prologue's values of a run; 0 beyond the row.
-    WPK_DEVICE void values(int run, Number (&row)[V]) const
-    {
-        if constexpr (Schedule::cached)
-        {
-            WPK_UNROLL
-            for (int v = 0; v < V; ++v)
-                row[v] = cached[run][v];
-        }
-        else
-        {
-            compute(run, row);
-        }
-    }
-
     // The sum or maximum over the row's elements of f(value), in every thread.
     template <bool IsMaximum, class Function>
     WPK_DEVICE Number reduce(Function f) const
     {
-        Number result = IsMaximum ? asFloat(0xff800000u) : 0.0f;
-        forRuns(
-            [&](int run)
-            {
-                Number row[V];
-                values(run, row);
-                WPK_UNROLL
-                for (int v = 0; v < V; ++v)
-                {
-                    if (v >= valid(run))
-                        continue;
-                    result = IsMaximum ? largerNumber(result, f(row[v])) : result + f(row[v]);
-                }
-            });
+        const Number own = Values::template reduceOwn<IsMaximum>(f);
         if constexpr (threads <= kWarpSize)
         {
-            return IsMaximum ? warpMax<threads>(result) : warpSum<threads>(result);
+            return IsMaximum ? warpMax<threads>(own) : warpSum<threads>(own);
         }
         else
         {
             __shared__ Number scratch[blockScratch(threads)];
-            return IsMaximum ? blockMax<threads>(result, scratch) : blockSum<threads>(result, scratch);
+            return IsMaximum ? blockMax<threads>(own, scratch) : blockSum<threads>(own, scratch);
         }
-    }
-
-private:
-    WPK_DEVICE void compute(int run, Number (&row)[V]) const
-    {
-        WPK_UNROLL
-        for (int v = 0; v < V; ++v)
-            row[v] = Number(0);
-        if (valid(run) <= 0)
-            return;
-        OperandRows<typename Problem::Inputs, V, Number> operands;
-        load(operands, inputs, run);
-        WPK_UNROLL
-        for (int v = 0; v < V; ++v)
-            row[v] = Problem::Prologue::evaluate(Number(0), operands.values[v]);
     }
 };
 
@@ -172,7 +106,7 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
     const bool inside = item < Place::items(n);
     const Place at(inside ? item : 0);
     // Lanes of a row that does not exist are behind the end of a row; others of their warp may have one.
-    Row row{inputs.at, at.leading, at.at[0], at.at[1], inside ? thread % threads * V : room, {}};
+    Row row{{}, inputs.at, at.leading, at.at[0], at.at[1], inside ? thread % threads * V : room};
     detail::prefetchOfRow<Problem>(row);
     using Tail = detail::NormTail<Problem, Row>;
     Tail tail;

@@ -26,16 +26,24 @@ namespace wpk
 namespace detail
 {
 
+// Vectors of a row, whose lines each begin with one.
+template <class Problem, class Schedule>
+inline constexpr int kChunksOfRow =
+    Problem::lines * ceilDivide(Problem::columns + Problem::rowPadding, Schedule::vector);
+
+template <class Problem, class Schedule>
+inline constexpr int kRunsInCluster = ceilDivide(kChunksOfRow<Problem, Schedule>, Schedule::threads* Schedule::blocks);
+
 // One thread's part of a row.
 template <class Problem, class Schedule>
-struct ClusterRow
+struct ClusterRow : NormValues<ClusterRow<Problem, Schedule>, Problem, Schedule, kRunsInCluster<Problem, Schedule>>
 {
-    using Number = NumberOf<typename Problem::Epilogue>;
-    static_assert(isSame<Number, NumberOf<typename Problem::Prologue>>, "all is computed in numbers of one type");
-    static constexpr int V = Schedule::vector, threads = Schedule::threads, blocks = Schedule::blocks;
-    static constexpr bool isCached = Schedule::cached != 0;
+    using Values = NormValues<ClusterRow, Problem, Schedule, kRunsInCluster<Problem, Schedule>>;
+    using typename Values::Number;
+    using Values::V;
+    static constexpr int threads = Schedule::threads, blocks = Schedule::blocks;
     static constexpr int room = Problem::columns + Problem::rowPadding, perLine = ceilDivide(room, V);
-    static constexpr int chunks = Problem::lines * perLine, runs = ceilDivide(chunks, threads* blocks);
+    static constexpr int chunks = kChunksOfRow<Problem, Schedule>;
     static constexpr int count = Problem::lines * Problem::columns;
     static constexpr int aheadWords = minOf(64, 16384 / threads); // of large blocks, a thread has few registers
 
@@ -48,31 +56,6 @@ struct ClusterRow
     const void* const* inputs;
     Number* shared;
     int leading, o1, o2, rank, thread;
-    Number cached[Schedule::cached ? runs : 1][V];
-
-    // f(run) for every run; unrolled where registers are indexed by it.
-    template <class Function>
-    static WPK_DEVICE void forRuns(Function f)
-    {
-        if constexpr (Schedule::cached)
-        {
-            WPK_UNROLL
-            for (int run = 0; run < runs; ++run)
-                f(run);
-        }
-        else
-        {
-            for (int run = 0; run < runs; ++run)
-                f(run);
-        }
-    }
-
-    // Keeps the values of the row, where the schedule says so.
-    WPK_DEVICE void prepare()
-    {
-        if constexpr (Schedule::cached)
-            forRuns([this](int run) { compute(run, cached[run]); });
-    }
 
     WPK_DEVICE int chunk(int run) const
     {
@@ -107,21 +90,6 @@ struct ClusterRow
         operands.load(pointers, valid(run), leading, o1, o2, line(run), column(run));
     }
 
-    // The prologue's values of a run; 0 beyond the row.
-    WPK_DEVICE void values(int run, Number (&row)[V]) const
-    {
-        if constexpr (Schedule::cached)
-        {
-            WPK_UNROLL
-            for (int v = 0; v < V; ++v)
-                row[v] = cached[run][v];
-        }
-        else
-        {
-            compute(run, row);
-        }
-    }
-
     WPK_DEVICE SharedAddress barrierOf(int meeting) const
     {
         return sharedAddress(shared) + meeting * 8;
@@ -147,20 +115,7 @@ struct ClusterRow
     template <bool IsMaximum, class Function>
     WPK_DEVICE Number reduce(Function f) const
     {
-        Number own = IsMaximum ? asFloat(0xff800000u) : 0.0f;
-        forRuns(
-            [&](int run)
-            {
-                Number row[V];
-                values(run, row);
-                WPK_UNROLL
-                for (int v = 0; v < V; ++v)
-                {
-                    if (v >= valid(run))
-                        continue;
-                    own = IsMaximum ? largerNumber(own, f(row[v])) : own + f(row[v]); // @taken
-                }
-            });
+        Number own = Values::template reduceOwn<IsMaximum>(f);
         Number* const scratch = shared + scratchAt;
         own = IsMaximum ? blockMax<threads>(own, scratch) : blockSum<threads>(own, scratch);
         return blocks == 1 ? own : ofAllBlocks<IsMaximum>(own);
@@ -185,20 +140,6 @@ private:
         for (int block = 1; block < blocks; ++block)
             result = IsMaximum ? largerNumber(result, places[block]) : result + places[block];
         return result;
-    }
-
-    WPK_DEVICE void compute(int run, Number (&row)[V]) const
-    {
-        WPK_UNROLL
-        for (int v = 0; v < V; ++v)
-            row[v] = Number(0);
-        if (valid(run) <= 0)
-            return;
-        OperandRows<typename Problem::Inputs, V, Number> operands;
-        load(operands, inputs, run);
-        WPK_UNROLL
-        for (int v = 0; v < V; ++v)
-            row[v] = Problem::Prologue::evaluate(Number(0), operands.values[v]);
     }
 
     mutable int met = 0;

@@ -23,6 +23,17 @@ agraph (float[N,12,13,11] x, float[24,6,3,3] w1, float[24] wb1, float[32,24,1,1]
   e = Conv<group=2, pads=[1,1,1,1]>(d, w4)
   y = Add(e, c)
 }""",
+    "group_norm": """
+agraph (float[N,16,10,8] x, float[16,4,3,3] w1, float[16,1,1] w2) => (float[N,16,9,7] y)
+  <int64[3] rows = {0, 4, -1}, int64[4] back = {0, 16, 9, 7}, float[4] one = {1, 1, 1, 1}, float[4] none = {0, 0, 0, 0}> {
+  p = MaxPool<kernel_shape=[2,2]>(x)
+  a = Conv<group=4, pads=[1,1,1,1]>(p, w1)
+  b = Reshape(a, rows)
+  c = InstanceNormalization(b, one, none)
+  d = Reshape(c, back)
+  e = Mul(d, w2)
+  y = Add(e, p)
+}""",
     "asymmetric_padding": """
 agraph (float[N,16,15,10] x, float[32,16,3,3] w1, float[32] wb1, float[8,32,5,3] w2)
   => (float[N,8,p,q] y) {

@@ -33,6 +33,7 @@ NETWORKS = (
     "regions",
     "determinants",
     "squeeze_excite",
+    "group_norm",
 )
 """Hand-written networks (`support.networks.handwritten`) that all templates but `box_selection` are needed for."""
 

@@ -49,7 +49,7 @@ public:
                 }
             }
         }
-        __syncwarp(); // @rows_seen: whoever releases the stage does so for all lanes
+        __syncwarp(); // whoever releases the stage does so for all lanes
     }
 
     // While the last products run, behind all steps: what they will be normalised by.

@@ -90,8 +90,8 @@ FAULTS = (
         "the largest number is not added again",
         "defined-forms",
         "clean.defined_forms",
-        'to.add("Add", to.add("Log", total, shape=kept), finite, shape=kept)',
-        'to.add("Log", total, shape=kept)',
+        'to.add("Add", to.add("Log", total), finite)',
+        'to.add("Log", total)',
         _LOG_SUM,
     ),
 )

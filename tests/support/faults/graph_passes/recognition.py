@@ -221,8 +221,8 @@ FAULTS = (
         "scores are not brought back behind their cap",
         "attention-parts",
         "clean.attention_parts",
-        'scores = self._add("Tanh", [scores], shape)\n            scores = self._add("Mul", [scores, self._number(cap)], shape)',
-        'scores = self._add("Tanh", [scores], shape)',
+        'scores = self.add("Mul", scores, self._number(cap))',
+        "pass",
         _ATTENTION.replace("ATTRIBUTES", "softcap = 2.0"),
     ),
     BrokenPass(
