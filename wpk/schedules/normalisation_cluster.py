@@ -2,32 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import ClassVar
 
 import numpy as np
 
 from wpk.dims import product
-from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Normalisation
 from wpk.schedules.limit import Limit
-from wpk.schedules.normalisation import KINDS, MAX_CACHED, OUTER_AXES, PASSES, VALUE_FLOPS
+from wpk.schedules.normalised_rows import MAX_CACHED, PASSES, NormalisedRows
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
-from wpk.schedules.strided import (
-    constants_mask,
-    cpp_tensor,
-    cpp_tensors,
-    is_wide,
-    moved_bytes,
-    vector_widths,
-    why_operand_missing,
-    why_unaddressable,
-    why_unpaddable,
-)
+from wpk.schedules.streaming import Stream, ceil_divide
 from wpk.schedules.template import Schedule
-from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets import Target
 
 LEAST_ELEMENTS = 1 << 12
@@ -74,27 +60,17 @@ class NormalisationClusterTemplate(
     schedule_type = NormalisationClusterSchedule
 
     def why_not(self, problem: Normalisation, target: Target) -> str | None:
-        """Refuse short rows, too many axes, 64-bit offsets and padding not at a line's end."""
-        if len(problem.outer) > OUTER_AXES:
-            return f"{len(problem.outer)} outer axes, at most {OUTER_AXES} are carried"
-        if problem.reduction == 0:
-            return "rows are empty"
-        if problem.lines == 1 and problem.cols < LEAST_ELEMENTS:
+        """Refuse what norms do not carry, and short rows."""
+        if problem.lines == 1 and 0 < problem.cols < LEAST_ELEMENTS:
             return f"rows of {problem.cols} elements are work for one block"
-        operands = problem.epilogue.operands
-        missing = why_operand_missing(problem)
-        shape = (1, *problem.outer[1:], *problem.row)
-        reason = missing or why_unaddressable([*problem.inputs, problem.y, *operands], shape)
-        return reason or why_unpaddable(problem.y, (_column_axis(problem),))
+        return NormalisedRows(problem).why_not()
 
     def _axes(self, problem: Normalisation, target: Target) -> dict[str, tuple[int, ...]]:
         """Vector, threads, blocks that share a row, cached or read again."""
-        tensors = [*problem.inputs, problem.y, *problem.epilogue.operands]
         clusters = (8, 4, 2) if target.capability >= _CLUSTERS_SINCE else ()
         large = (16,) if target.capability[0] in _LARGE_CLUSTERS else ()
-        extent = problem.cols + problem.y.padding
         return {
-            "vector": vector_widths(tensors, _column_axis(problem), extent),
+            "vector": NormalisedRows(problem).vectors(),
             "threads": (256, 512, 1024, 128, 64),
             "blocks": (*clusters, *large, 1),
             "cached": (1, 0),
@@ -137,9 +113,9 @@ class NormalisationClusterTemplate(
 
     def work(self, problem: Normalisation, columns: Columns, target: Target) -> Work:
         """Count the work, and a block's own way: latencies of statistics, and its share of what is read and written."""
-        rows = problem.leading.value * prod(problem.outer[1:])
-        shape = (problem.leading.value, *problem.outer[1:], *problem.row)
-        axis, vector = _column_axis(problem), columns["vector"].astype(float)
+        norm = NormalisedRows(problem)
+        rows, moved = norm.count, norm.moved(columns)
+        vector = columns["vector"].astype(float)
         threads, blocks = columns["threads"].astype(float), columns["blocks"].astype(float)
         cached = columns["cached"] == 1
         passes = np.where(cached, 1.0, float(PASSES[problem.kind]))
@@ -149,17 +125,13 @@ class NormalisationClusterTemplate(
         ahead = vector * runs * len(problem.epilogue.operands) * words
         early = np.minimum(MAX_CACHED, 16384 / threads)  # `aheadWords` of the header
         ahead = np.where(cached & (ahead <= early), ahead, 0.0)
-        per_value = VALUE_FLOPS[problem.kind] + flops(problem.epilogue.expression)
-        read, tail = (
-            sum(moved_bytes(t, shape, axis) * narrow_access(vector, t.dtype.bytes) for t in tensors)
-            for tensors in (problem.inputs, problem.epilogue.operands)
-        )
+        loads = passes * moved.read + moved.tail
         stores = float(rows * problem.reduction * problem.y.dtype.bytes)
         statistics = PASSES[problem.kind] - 1
         work = Stream(
             element_bytes=problem.inputs[0].dtype.bytes if problem.inputs else 4,
-            flops=rows * problem.reduction * (per_value + passes * flops(problem.prologue)),
-            loads=passes * read + tail,
+            flops=rows * problem.reduction * norm.value_flops(passes),
+            loads=loads,
             stores=stores,
             blocks=rows * blocks,
             threads=threads,
@@ -169,45 +141,25 @@ class NormalisationClusterTemplate(
             early=columns["early"] == 1,
             numbers=problem.numbers,
         ).work(target)
-        moved = (passes * read + tail + stores) / (rows * blocks)
+        of_block = (loads + stores) / (rows * blocks)
         meetings = statistics * np.where(blocks > 1, _MEETING_CYCLES, _MEETING_CYCLES / 3)
-        rounds = np.where(cached, 0.0, passes * runs - 1) + (ahead == 0) * (tail > 0)
-        return replace(work, chain_cycles=_ROUND_CYCLES * rounds + meetings + moved / _BLOCK_BYTES)
+        rounds = np.where(cached, 0.0, passes * runs - 1) + (ahead == 0) * (moved.tail > 0)
+        return replace(
+            work, chain_cycles=_ROUND_CYCLES * rounds + meetings + of_block / _BLOCK_BYTES
+        )
 
     def kernel(self, problem: Normalisation, schedule: NormalisationClusterSchedule) -> KernelPlan:
         """Clusters along x, one for each row."""
-        axes = range(1, len(problem.outer))
-        first, second = ([None] * (OUTER_AXES - 1) + list(axes))[-2:]
-        column = _column_axis(problem)
-        order = (0, first, second, column - 1 if problem.lines > 1 else None, column)
-        o1, o2 = (1 if axis is None else problem.outer[axis] for axis in (first, second))
-        operands = problem.epilogue.operands
+        norm = NormalisedRows(problem)
+        o1, o2 = norm.outer_extents
+        line = norm.column_axis - 1 if problem.lines > 1 else None
         return KernelPlan(
-            members={
-                "Inputs": Type(cpp_tensors(problem.inputs, order)),
-                "Y": Type(cpp_tensor(problem.y, order)),
-                "Operands": Type(cpp_tensors(operands, order)),
-                "operand_constants": constants_mask(operands),
-                "Prologue": Type(cpp_type(problem.prologue)),
-                "Epilogue": Type(cpp_type(problem.epilogue.expression)),
-                "kind": Enumerator(f"wpk::NormKind::{KINDS[problem.kind]}"),
-                "o1": o1,
-                "o2": o2,
-                "lines": problem.lines,
-                "columns": problem.cols,
-                "rowPadding": problem.y.padding,
-                "epsilon": fp32_bits(problem.epsilon),
-                "wide": is_wide(problem.leading, o1 * o2),
-            },
+            members=norm.members(line, norm.column_axis) | {"lines": problem.lines},
             grid=(product(problem.leading.expression, o1 * o2 * schedule.blocks), 1, 1),
             threads=schedule.threads,
             shared_bytes=int(_shared_bytes(problem, schedule.columns())[0]),
             cluster=(schedule.blocks, 1, 1),
         )
-
-
-def _column_axis(problem: Normalisation) -> int:
-    return len(problem.outer) + len(problem.row) - 1
 
 
 def _shared_bytes(problem: Normalisation, columns: Columns) -> Floats:

@@ -5,7 +5,6 @@ struct Problem {
   using Inputs = wpk::Tensors<wpk::Tensor<wpk::Half, 16, 98304, 0, 768, 1>, wpk::Tensor<wpk::Half, 16, 98304, 0, 768, 1>>;
   using Y = wpk::Tensor<wpk::Half, 16, 98304, 0, 768, 1>;
   using Operands = wpk::Tensors<wpk::Tensor<float, 16, 0, 0, 0, 1>, wpk::Tensor<float, 16, 0, 0, 0, 1>>;
-  static constexpr int input_constants = 0;
   static constexpr int operand_constants = 0;
   using Prologue = wpk::Add<wpk::Operand<0>, wpk::Operand<1>>;
   using Epilogue = wpk::Add<wpk::Mul<wpk::Acc, wpk::Operand<0>>, wpk::Operand<1>>;
@@ -16,6 +15,7 @@ struct Problem {
   static constexpr int rowPadding = 0;
   static constexpr int epsilon = 925353388;
   static constexpr bool wide = true;
+  static constexpr int input_constants = 0;
 };
 
 struct Schedule {
