@@ -64,6 +64,23 @@ def test_every_form_is_proven_and_the_same_from_a_checkpoint_as_from_the_file(
     assert parts(forms.lowered()) == parts(usual)
 
 
+def test_of_the_first_form_alone_passes_are_told(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+
+    def tell(stage: str, done: int, total: int, left: float | None = None) -> None:
+        del left
+        told.append((stage, done, total))
+
+    source = Source(write("dense_concat", tmp_path), {}, Precision.FP16, ())
+    forms = ModelForms(source, tell)
+    usual = forms.lowered()
+    assert {stage for stage, _, _ in told} == {"graph passes"}
+    assert told[-1][1] == told[-1][2]
+    before = list(told)
+    forms.lowered(frozenset({usual.sites[0].key}))
+    assert told == before
+
+
 TWICE = """
 <ir_version: 8, opset_import: ["" : 17]>
 g (float[2, 8, 6, 5] x, float[8, 8, 1, 1] w, float[8, 8, 1, 1] v) => (float[2, 8, 6, 5] z)

@@ -119,7 +119,7 @@ class ModelForms:
         driven: bool = False,
         depth: int = 0,
     ) -> None:
-        """Load the model; see `lower_model`.
+        """Load the model; see `lower_model`. Of the first form's passes alone progress is told.
 
         Raises:
             GraphError: The model is damaged, or a pass is unknown.
@@ -201,6 +201,7 @@ class ModelForms:
         if first == self._end:
             self._keep(first, graph, records)
         self._progress("graph passes", len(run.groups), len(run.groups))
+        self._progress = silent  # the time of other forms is that of whoever looks at them
         return graph, tuple(records)
 
     def _keep(self, place: int, graph: gs.Graph, records: Sequence[PassRecord]) -> None:
