@@ -102,18 +102,8 @@ private:
 // Rows are multiplied as they are.
 struct RawRows
 {
-    template <class Rows>
-    WPK_DEVICE explicit RawRows(const OutputWindow<Rows>&)
-    {
-    }
-    RawRows() = default;
     template <class Step>
     WPK_DEVICE void look(const Step&, int)
-    {
-    }
-    WPK_DEVICE void finish() {}
-    template <class Products>
-    WPK_DEVICE void normalise(Products&) const
     {
     }
 };
@@ -159,6 +149,28 @@ WPK_DEVICE void prefetchColumnSums(const OutputWindow<Rows>& window)
     }
 }
 
+// The products of a warp's 16 rows as those of normalised rows; `sumsOf` a tile gives the sums of a lane's two columns.
+template <class Problem, int Tiles, class Sums>
+WPK_DEVICE void normaliseProducts(float (&products)[Tiles][4], const RowScale (&rows)[2], const Sums& sumsOf)
+{
+    WPK_UNROLL
+    for (int tile = 0; tile < Tiles; ++tile)
+    {
+        Vector<float, 2> sums = zeroVector<float, 2>();
+        if constexpr (Problem::row_is_centred)
+            sums = sumsOf(tile);
+        WPK_UNROLL
+        for (int place = 0; place < 4; ++place)
+        {
+            float& product = products[tile][place];
+            const RowScale row = rows[place / 2];
+            if constexpr (Problem::row_is_centred)
+                product -= row.mean * sums[place % 2]; // @mean_taken
+            product *= row.scale;
+        }
+    }
+}
+
 // The sums of a lane's columns, of Tiles tiles of products in layout D of mma.cuh, the first of which begins with
 // `window`. Without a mean there are none.
 template <class Problem, int Tiles>
@@ -188,22 +200,9 @@ public:
         }
     }
 
-    // The products of a warp's 16 rows as those of normalised rows.
-    WPK_DEVICE void apply(float (&products)[Tiles][4], const RowScale (&rows)[2]) const
+    WPK_DEVICE Vector<float, 2> operator()(int tile) const
     {
-        WPK_UNROLL
-        for (int tile = 0; tile < Tiles; ++tile)
-        {
-            WPK_UNROLL
-            for (int place = 0; place < 4; ++place)
-            {
-                float& product = products[tile][place];
-                const RowScale row = rows[place / 2];
-                if constexpr (Problem::row_is_centred)
-                    product -= row.mean * sums_[tile][place % 2]; // @mean_taken
-                product *= row.scale;
-            }
-        }
+        return sums_[tile];
     }
 
 private:

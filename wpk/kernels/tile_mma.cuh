@@ -190,7 +190,7 @@ public:
         {
             RowScale rows[2];
             moments_[i].finish(rows, asFloat(Problem::row_epsilon));
-            sums.apply(acc[i], rows);
+            normaliseProducts<Problem>(acc[i], rows, sums);
         }
     }
 

@@ -5,7 +5,6 @@
 // form (multiply_registers.cuh, multiply_fp32.cuh).
 #pragma once
 
-#include <wpk/kernels/wgmma/norm_rows.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 
 namespace wpk
@@ -33,12 +32,11 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
 }
 
 // acc += A * B over a warpgroup's rows of `count` steps, from `state` on. The products of a step run while those of the
-// next one are started; then its stage is released, but for the last. `rows` look at each step meanwhile
-// (norm_rows.cuh). `started` is called when all products are under way.
-template <class T, class Shape, class Rows, class Started>
+// next one are started; then its stage is released, but for the last. `started` is called when all products are under
+// way.
+template <class T, class Shape, class Started>
 WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulators],
-    const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, int count, Rows& rows,
-    const Started& started)
+    const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, int count, const Started& started)
 {
     constexpr int kProductBytes = Shape::kProductRows * Shape::kBoxRowBytes;
     constexpr int kProducts = Shape::kGroupRows / Shape::kProductRows; // one below the other
@@ -66,7 +64,6 @@ WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulator
             }
         }
         commitWgmma();
-        rows.look(pipeline.tileA(state.stage) + groupRows, step);
         waitWgmma<1>();
         if (step > 0)
             pipeline.release(previous); // @stage_released
@@ -74,7 +71,6 @@ WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulator
         state.advance();
     }
     started();
-    rows.finish();
     waitWgmma<0>(acc); // @products_awaited
 }
 
