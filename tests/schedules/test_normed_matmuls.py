@@ -1,12 +1,14 @@
-"""Products of normalised rows: numbers on the emulator against float64, ragged rows, large means, outliers."""
+"""Products of normalised rows: numbers on the emulator against float64, ragged rows, odd values of rows, faults."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.faults.planter import Fault, change, plant
+from support.faults.planter import Fault, change, drop, move, plant
 from support.problems.warpgroup_layers import matmul
 from support.problems.warpgroup_layers import normed as of_normed_rows
 
@@ -53,21 +55,40 @@ def batched(problem: NormedMatmul, outer: int, middle: int) -> NormedMatmul:
     )
 
 
+def with_means(a: Array, mean: float) -> Array:
+    """Rows with two channels far from all others, and means of ``mean`` at most."""
+    a[..., [0, a.shape[-1] // 2]] *= 20
+    means: Array = mean * np.random.default_rng(2).uniform(-1, 1, (*a.shape[:-1], 1))
+    return a + means
+
+
+def with_odd_rows(a: Array) -> Array:
+    """Every kind of row that loses its variance to something: each tenth row is of one kind."""
+    spread = a.copy()
+    for kind, (mean, scale) in enumerate(
+        [(0, 0), (3, 0), (1e-3, 0), (0, 1e-7), (0.5, 1e-3), (10, 1), (-200, 1), (1e4, 1), (0, 500)]
+    ):
+        a[..., kind::10, :] = mean + scale * spread[..., kind::10, :]
+    a[..., 9::10, 3] = 3e4  # what is left has one element far from all others
+    return a
+
+
 def worst_error(
-    execution: Any, template: Any, problem: NormedMatmul, schedule: Any, mean: float = 0.0
+    execution: Any,
+    template: Any,
+    problem: NormedMatmul,
+    schedule: Any,
+    values: Callable[[Array], Array],
 ) -> float:
     """The largest error in units of what roundings of sums in fp32, and that of the output, explain.
 
-    Rows have a variance of one or more, different means of ``mean`` at most, and two channels far from all others;
-    the columns of the matrix have means, too.
+    ``values`` makes rows of those that are drawn with a variance of one; the columns of the matrix have means, too.
     """
     assert template.why_not(problem, H200) is None
     assert template.why_illegal(problem, schedule, H200) is None
     rng, storage = np.random.default_rng(1), problem.precision.storage.numpy
     shape = (problem.batch[0].value, problem.batch[1], problem.m.value)
-    a = rng.standard_normal((*shape, problem.k))
-    a[..., [0, problem.k // 2]] *= 20
-    a = (a + mean * rng.uniform(-1, 1, (*shape, 1))).astype(storage)
+    a = values(rng.standard_normal((*shape, problem.k))).astype(storage)
     b = rng.standard_normal((problem.k, problem.n)) / np.sqrt(problem.k) + 0.05
     b = b.astype(storage)
     operands = [
@@ -127,36 +148,54 @@ CASES = [
 def test_products_agree_with_float64(
     template: Any, problem: NormedMatmul, schedule: Any, mean: float, fast_execution: Any
 ) -> None:
-    assert worst_error(fast_execution, template, problem, schedule, mean) <= 1
+    values = partial(with_means, mean=mean)
+    assert worst_error(fast_execution, template, problem, schedule, values) <= 1
 
 
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16])
+@pytest.mark.parametrize(("template", "schedule"), [(WGMMA, TILE), (MMA, SMALL)], ids=["warpgroups", "warps"])
+def test_odd_rows_agree_with_float64(
+    template: Any, schedule: Any, precision: Precision, fast_execution: Any
+) -> None:
+    problem = normed(50, 40, 136, precision=precision)
+    assert worst_error(fast_execution, template, problem, schedule, with_odd_rows) <= 1
+
+
+LARGE = partial(with_means, mean=1000.0)
 FAULTS = [
     Fault("rows lose nothing beforehand", change("rows_shifted", "ofQuad(sum)", "0 * ofQuad(sum)")),
     Fault("rows keep their means", change("mean_taken", "-=", "+=")),
     Fault("what is behind a row counts", change("row_ends", "isInside(first, element)", "true")),
     Fault(
         "warps look at the rows of the first one",
-        change("rows_looked", "% Shape::kGroupWarps", "* 0"),
+        change("rows_looked", "warp * 16", "0"),
     ),
     Fault(
         "another part of a row is looked at", change("rows_of_norm", "box * Shape::boxBytesA", "0")
     ),
+    Fault("the lower rows of a tile are not looked at", change("rows_of_norm", "set * kSetBytes", "0")),
+    Fault("nobody waits for moments", drop("moments_awaited")),
+    Fault("the first of four warps is enough", change("moments_counted", "Shape::momentWarps", "1")),
+    Fault("moments are told before they are there", move("moments_told", before="moments_taken")),
+    Fault("a stage is kept", drop("moments_release")),
+    Fault("all warps have scales of the first", change("scales_placed", "warp * 16", "0")),
+    Fault("all warps take scales of the first", change("scales_of_warp", "ofGroup", "0")),
+    Fault("sums are those of the first tile", drop("moments_in_turn")),
 ]
-RAGGED = normed(70, 40, 136), replace(TILE, block_k=128)
+BOXES = normed(70, 40, 136), replace(TILE, block_k=128)
+IN_TURN = normed(300, 100, 136), WgmmaSchedule(128, 64, 64, 2, persistent=2)
 
 
 def test_the_right_kernel_passes_where_faults_are_planted(checking_execution: Any) -> None:
-    assert worst_error(checking_execution, WGMMA, *RAGGED, mean=1000.0) <= 1
+    for case in (BOXES, IN_TURN):
+        assert worst_error(checking_execution, WGMMA, *case, LARGE) <= 1
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_faults_are_seen(fault: Fault, checking_execution: Any) -> None:
-    problem, schedule = RAGGED
+    case = BOXES if "part of a row" in fault.name else IN_TURN
     with pytest.raises((EmulatorError, AssertionError)):
-        assert (
-            worst_error(checking_execution, plant(WGMMA, fault), problem, schedule, mean=1000.0)
-            <= 1
-        )
+        assert worst_error(checking_execution, plant(WGMMA, fault), *case, LARGE) <= 1
 
 
 def test_parts_of_rows_are_not_normalised() -> None:

@@ -114,7 +114,7 @@ WPK_DEVICE void takeMoments(unsigned char* shared, const WgmmaPipeline<Shape>& p
                 }
             }
         }
-        if (step + 1 == kSteps)
+        if (step + 1 == kSteps) // @moments_taken
         {
             unsigned char* const slot = detail::normSlot<Shape>(shared, state.stage);
             sums.store(detail::slotSums<Shape>(slot), thread);
@@ -133,7 +133,7 @@ WPK_DEVICE void takeMoments(unsigned char* shared, const WgmmaPipeline<Shape>& p
             }
         }
         __syncwarp(); // whoever tells that the warp is done does so for all lanes
-        pipeline.normSlots().handOver(state.stage);
+        pipeline.normSlots().handOver(state.stage); // @moments_told
         pipeline.release(state.stage); // @moments_release
         state.advance();
     }

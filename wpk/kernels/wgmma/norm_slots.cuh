@@ -40,7 +40,7 @@ struct NormSlots
     WPK_DEVICE void handOver(int stage) const
     {
         if (laneIndex() == 0)
-            arriveBarrier(barrier(stage)); // @moments_told
+            arriveBarrier(barrier(stage));
     }
     // A whole warp waits for what others have written.
     WPK_DEVICE void await(int stage, int phase) const
