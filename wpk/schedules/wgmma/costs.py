@@ -33,6 +33,7 @@ _PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to 
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 _NORM_REGISTERS = 20  # scales of rows, and sums of columns under way; as the others
+_STORE_REGISTERS, _VECTOR_REGISTERS = 64, 12  # of the epilogue: in all, and of a vector of eight columns under way
 
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
@@ -105,6 +106,22 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     return most
 
 
+def _norm_registers(columns: Columns, precision: Precision) -> Floats:
+    """Count the registers of a thread where rows are normalised; the warps for moments leave fewer to each.
+
+    So few that those of the epilogue count, too, where a lane has all vectors of a row under way at once (storeStaged).
+    """
+    products = np.where(columns["pingpong"] == 1, columns["block_m"] // GROUP_ROWS, 1)
+    product = registers(columns, precision) + _NORM_REGISTERS * products
+    vectors = columns["block_n"] // 8
+    sets = vectors // np.gcd(vectors, WARP)
+    of_set = vectors // 2 // sets
+    under_way = np.where((of_set > 2) | (columns["persistent"] > 0), 0, sets * (2 + of_set) / 3)
+    storing = _STORE_REGISTERS + _VECTOR_REGISTERS * under_way
+    most: Floats = np.maximum(product, storing)
+    return most
+
+
 def _limit_slots(problem: Convolution | Matmul, boxes: Floats) -> Floats | float:
     """Issue slots of a thread for the rows of a warp that are between limits, in a step of so many boxes."""
     return _LIMIT_SLOTS * boxes if isinstance(problem, ClampedConvolution) else 0.0
@@ -140,7 +157,7 @@ def work(
         unit=precision,
         threads=count,
         shared_bytes=shared_bytes(columns, precision, norms_rows=norms_rows),
-        registers=registers(columns, precision) + _NORM_REGISTERS * norms_rows,
+        registers=(_norm_registers if norms_rows else registers)(columns, precision),
         loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / count,
         stages=columns["stages"].astype(np.float64),
         slots=_limit_slots(problem, boxes),
