@@ -133,9 +133,13 @@ WARPGROUPS = {
 WARPS = {
     "ragged": (normed(50, 40, 136), SMALL),
     "one row, odd elements": (normed(1, 24, 37), SMALL),
+    "four side by side": (normed(20, 70, 80), MmaSchedule(32, 64, 32, 1, 4, 3)),
     "batch, odd columns": (batched(normed(33, 19, 64), 2, 3), SMALL),
     "many tiles": (normed(197, 72, 192), MmaSchedule(128, 64, 64, 2, 2, 3, early=1)),
-    "bf16, rms": (normed(50, 40, 100, RMS, precision=Precision.BF16), SMALL),
+    "bf16, rms": (
+        normed(50, 40, 100, RMS, precision=Precision.BF16),
+        replace(SMALL, warps_n=1),
+    ),
 }
 CASES = [
     *(pytest.param(WGMMA, *case, id=f"warpgroups: {name}") for name, case in WARPGROUPS.items()),
@@ -153,7 +157,9 @@ def test_products_agree_with_float64(
 
 
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16])
-@pytest.mark.parametrize(("template", "schedule"), [(WGMMA, TILE), (MMA, SMALL)], ids=["warpgroups", "warps"])
+@pytest.mark.parametrize(
+    ("template", "schedule"), [(WGMMA, TILE), (MMA, SMALL)], ids=["warpgroups", "warps"]
+)
 def test_odd_rows_agree_with_float64(
     template: Any, schedule: Any, precision: Precision, fast_execution: Any
 ) -> None:
@@ -173,14 +179,29 @@ FAULTS = [
     Fault(
         "another part of a row is looked at", change("rows_of_norm", "box * Shape::boxBytesA", "0")
     ),
-    Fault("the lower rows of a tile are not looked at", change("rows_of_norm", "set * kSetBytes", "0")),
+    Fault(
+        "the lower rows of a tile are not looked at", change("rows_of_norm", "set * kSetBytes", "0")
+    ),
     Fault("nobody waits for moments", drop("moments_awaited")),
-    Fault("the first of four warps is enough", change("moments_counted", "Shape::momentWarps", "1")),
+    Fault(
+        "the first of four warps is enough", change("moments_counted", "Shape::momentWarps", "1")
+    ),
     Fault("moments are told before they are there", move("moments_told", before="moments_taken")),
     Fault("a stage is kept", drop("moments_release")),
     Fault("all warps have scales of the first", change("scales_placed", "warp * 16", "0")),
     Fault("all warps take scales of the first", change("scales_of_warp", "ofGroup", "0")),
     Fault("sums are those of the first tile", drop("moments_in_turn")),
+]
+OF_WARPS = [
+    Fault(
+        "warps side by side look at all steps",
+        change("steps_in_turns", "step % Shape::warpsN != warpIndex() % Shape::warpsN", "false"),
+    ),
+    Fault(
+        "lower rows have the sums of the upper ones",
+        change("warps_side_by_side", "warpIndex() / Shape::warpsN * Shape::warpsN", "0"),
+    ),
+    Fault("sums are read before they are there", drop("sums_there")),
 ]
 BOXES = normed(70, 40, 136), replace(TILE, block_k=128)
 IN_TURN = normed(300, 100, 136), WgmmaSchedule(128, 64, 64, 2, persistent=2)
@@ -189,6 +210,7 @@ IN_TURN = normed(300, 100, 136), WgmmaSchedule(128, 64, 64, 2, persistent=2)
 def test_the_right_kernel_passes_where_faults_are_planted(checking_execution: Any) -> None:
     for case in (BOXES, IN_TURN):
         assert worst_error(checking_execution, WGMMA, *case, LARGE) <= 1
+    assert worst_error(checking_execution, MMA, *WARPS["ragged"], LARGE) <= 1
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -196,6 +218,13 @@ def test_faults_are_seen(fault: Fault, checking_execution: Any) -> None:
     case = BOXES if "part of a row" in fault.name else IN_TURN
     with pytest.raises((EmulatorError, AssertionError)):
         assert worst_error(checking_execution, plant(WGMMA, fault), *case, LARGE) <= 1
+
+
+@pytest.mark.parametrize("fault", OF_WARPS, ids=lambda fault: fault.name)
+def test_faults_of_warps_are_seen(fault: Fault, checking_execution: Any) -> None:
+    faulty = plant(MMA, fault)
+    with pytest.raises((EmulatorError, AssertionError)):
+        assert worst_error(checking_execution, faulty, *WARPS["ragged"], LARGE) <= 1
 
 
 def test_parts_of_rows_are_not_normalised() -> None:
@@ -221,7 +250,8 @@ def test_only_tiles_on_tensor_cores_normalise() -> None:
 @pytest.mark.parametrize(
     "schedule",
     [
-        WgmmaSchedule(64, 96, 64, 4, early=1),
+        WgmmaSchedule(64, 192, 64, 6, early=1),
+        WgmmaSchedule(128, 128, 64, 4, persistent=132),
         WgmmaSchedule(64, 128, 64, 4, persistent=132, pingpong=1),
     ],
     ids=str,
@@ -230,5 +260,15 @@ def test_machine_code_keeps_moments_in_registers(schedule: WgmmaSchedule) -> Non
     problem = normed(1970, 2304, 768)
     assert WGMMA.why_illegal(problem, schedule, H200) is None
     (source,) = WGMMA.instantiate(problem, schedule)
-    resources = load_nvrtc().compile(source, "sm_90a").resources
-    assert resources.spill_store_bytes == resources.stack_bytes == 0
+    compiled = load_nvrtc().compile(source, "sm_90a")
+    assert compiled.resources.spill_store_bytes == compiled.resources.stack_bytes == 0
+    assert "serialized" not in compiled.log
+
+
+def test_tiles_that_would_spill_are_refused() -> None:
+    """Spills were seen in each: warps for moments leave 128 registers to a thread, or 168."""
+    problem = normed(1970, 2304, 768)
+    for rows, columns in ((64, 208), (64, 240), (128, 112), (128, 160)):
+        reason = WGMMA.why_illegal(problem, WgmmaSchedule(rows, columns, 64, 3), H200)
+        assert reason is not None
+        assert "more would spill" in reason

@@ -64,21 +64,22 @@ public:
         }
     }
 
-    // What both rows are normalised by; all lanes call it.
-    WPK_DEVICE void finish(RowScale (&rows)[2], float epsilon) const
+    // The sums of row 0 or 1, and of its squares, in all of its lanes; all lanes call it.
+    WPK_DEVICE Vector<float, 2> sums(int row) const
     {
-        rows[0] = scale(0, epsilon);
-        rows[1] = scale(1, epsilon);
+        return {Centred ? ofQuad(sum_[row]) : 0.0f, ofQuad(squares_[row])};
+    }
+
+    // What row 0 or 1 is normalised by, of its sums; those of warps that began with the same fragment may be added.
+    WPK_DEVICE RowScale scale(int row, const Vector<float, 2>& sums, float epsilon) const
+    {
+        constexpr float kOne = 1.0f / Depth;
+        const float mean = sums[0] * kOne;
+        const float variance = sums[1] * kOne - mean * mean;
+        return {shift_[row] + mean, reciprocalRoot(larger(variance, 0.0f) + epsilon)};
     }
 
 private:
-    WPK_DEVICE RowScale scale(int row, float epsilon) const
-    {
-        constexpr float kOne = 1.0f / Depth;
-        const float mean = Centred ? ofQuad(sum_[row]) * kOne : 0.0f;
-        const float variance = ofQuad(squares_[row]) * kOne - mean * mean;
-        return {shift_[row] + mean, reciprocalRoot(larger(variance, 0.0f) + epsilon)};
-    }
     // Whether element 0..3 of a lane in a fragment is one of the rows.
     static WPK_DEVICE bool isInside(int first, int element)
     {

@@ -83,7 +83,7 @@ WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Pro
     multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count, NoLimits{},
         range.first * (Shape::blockK / MmaDepth<T>::value), rows);
     if constexpr (kNormsRows<Problem>)
-        rows.normalise(acc, window);
+        rows.normalise(acc, shared, window);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeTiles<Problem, Shape>(acc, shared, window);

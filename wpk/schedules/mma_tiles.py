@@ -192,9 +192,10 @@ class MmaTiles:
         return slots
 
     def _moment_slots(self, columns: Columns) -> Floats:
-        """Those of the fragments of a warp's rows in a step."""
+        """Those of the fragments of a warp's rows in a step, which warps side by side look at in turns."""
         tiles_m = columns["block_m"] // columns["warps_m"] // 16
-        return self.fragment_slots * self._mma_steps(columns) * tiles_m
+        steps = self._mma_steps(columns) / columns["warps_n"]
+        return self.fragment_slots * steps * tiles_m
 
     def _loads(self, columns: Columns) -> Floats:
         """Matrix loads (ldmatrix) of a thread in one step."""

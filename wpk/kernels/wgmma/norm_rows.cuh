@@ -121,20 +121,21 @@ WPK_DEVICE void takeMoments(unsigned char* shared, const WgmmaPipeline<Shape>& p
             WPK_UNROLL
             for (int set = 0; set < kSets; ++set)
             {
-                RowScale scales[2];
-                moments[set].finish(scales, asFloat(Problem::row_epsilon));
-                float* const to = detail::slotScales<Shape>(slot)
-                                  + 2 * (set * Shape::kProductRows + warp * 16 + laneIndex() / 4); // @scales_placed
-                if (laneIndex() % 4 == 0)
+                const int first = set * Shape::kProductRows + warp * 16 + laneIndex() / 4; // @scales_placed
+                WPK_UNROLL
+                for (int half = 0; half < 2; ++half)
                 {
-                    store<float, 2>(to, {scales[0].mean, scales[0].scale});
-                    store<float, 2>(to + 2 * 8, {scales[1].mean, scales[1].scale});
+                    const RowScale scale =
+                        moments[set].scale(half, moments[set].sums(half), asFloat(Problem::row_epsilon));
+                    if (laneIndex() % 4 == 0)
+                        store<float, 2>(
+                            detail::slotScales<Shape>(slot) + 2 * (first + half * 8), {scale.mean, scale.scale});
                 }
             }
         }
-        __syncwarp(); // whoever tells that the warp is done does so for all lanes
+        __syncwarp();                               // whoever tells that the warp is done does so for all lanes
         pipeline.normSlots().handOver(state.stage); // @moments_told
-        pipeline.release(state.stage); // @moments_release
+        pipeline.release(state.stage);              // @moments_release
         state.advance();
     }
 }

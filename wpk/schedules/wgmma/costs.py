@@ -33,7 +33,10 @@ _PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to 
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 _NORM_REGISTERS = 20  # scales of rows, and sums of columns under way; as the others
-_STORE_REGISTERS, _VECTOR_REGISTERS = 64, 12  # of the epilogue: in all, and of a vector of eight columns under way
+_STORE_REGISTERS, _VECTOR_REGISTERS = (
+    64,
+    12,
+)  # of the epilogue: in all, and of a vector of eight columns under way
 
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
@@ -152,7 +155,10 @@ def work(
     times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
     seen = 2 * GROUP_ROWS if norms_rows else GROUP_ROWS
     rows = columns["block_m"] / GROUP_ROWS * (seen + times * columns["block_n"]) + written
-    count, boxes = threads(columns, norms_rows=norms_rows), columns["block_k"] * size / _BOX_ROW_BYTES
+    count, boxes = (
+        threads(columns, norms_rows=norms_rows),
+        columns["block_k"] * size / _BOX_ROW_BYTES,
+    )
     costs = TileCosts(
         unit=precision,
         threads=count,

@@ -83,7 +83,9 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
             },
             grid=grid,
             threads=int(costs.threads(columns, norms_rows=norms_rows)[0]),
-            shared_bytes=int(costs.shared_bytes(columns, problem.precision, norms_rows=norms_rows)[0]),
+            shared_bytes=int(
+                costs.shared_bytes(columns, problem.precision, norms_rows=norms_rows)[0]
+            ),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=self._maps(problem, schedule),
