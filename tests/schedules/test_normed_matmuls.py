@@ -125,6 +125,7 @@ WARPGROUPS = {
         normed(197, 100, 136),
         WgmmaSchedule(128, 32, 64, 2, persistent=2, pingpong=1),
     ),
+    "persistent, multicast": (normed(197, 130, 72), replace(TILE, persistent=4, share=2)),
     "multicast": (normed(130, 130, 128), replace(TILE, share=1)),
     "bf16": (normed(50, 40, 136, precision=Precision.BF16), TILE),
     "rms": (normed(50, 40, 136, RMS), TILE),

@@ -7,6 +7,7 @@
 
 #include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/matrix_block.cuh>
+#include <wpk/kernels/norm_fragments.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_async.cuh>
 #include <wpk/kernels/tile_gather.cuh>

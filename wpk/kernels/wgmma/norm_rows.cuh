@@ -173,6 +173,7 @@ public:
             normaliseProducts<Problem>(
                 products[product], scales, [=](int tile) { return load<float, 2>(sums + tile * 8); });
         }
+        __syncwarp(); // whoever releases the stage does so for all lanes
     }
 
 private:
