@@ -32,7 +32,8 @@ WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], u
     {
         if constexpr (Shape::pingpong)
             pipeline.passTurn(group);
-        normed.await(pipeline, state);
+        if constexpr (!isSame<Sums, RawSums>)
+            normed.await(pipeline, state);
     };
     if constexpr (Shape::splitFp32)
     {
@@ -160,16 +161,17 @@ WPK_DEVICE void computePersistent(
     }
     if (Shape::early)
         waitForPrevious(); // @epilogue_awaits: it touches memory that kernels in front touch
-    PipelineState<Shape::stages> state;
     if constexpr (kNormsRows<Problem>)
     {
+        PipelineState<Shape::stages> ofMoments;
         for (; warpIndex() > Shape::warpsM && !tiles.isDone(); tiles.advance())
-            takeMoments<Problem>(shared, pipeline, state, tiles.window(output)); // @moments_in_turn
+            takeMoments<Problem>(shared, pipeline, ofMoments, tiles.window(output)); // @moments_in_turn
     }
     if (warpIndex() >= Shape::warpsM)
         return;
     const int group = Shape::pingpong ? warpIndex() / Shape::kGroupWarps : 0;
     const SplitRange<1, Loader::kSteps> whole;
+    PipelineState<Shape::stages> state;
     const auto passOver = [&]
     {
         tiles.advance();

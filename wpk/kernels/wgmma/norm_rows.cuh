@@ -185,10 +185,6 @@ private:
 struct RawSums
 {
     WPK_DEVICE explicit RawSums(unsigned char*) {}
-    template <class Pipeline, class State>
-    WPK_DEVICE void await(const Pipeline&, const State&)
-    {
-    }
     template <class Sums>
     WPK_DEVICE void normalise(Sums&) const
     {
