@@ -22,6 +22,7 @@ from wpk.schedules import packings
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.row_norm import fragment_slots
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
@@ -234,6 +235,28 @@ def test_parts_of_rows_are_not_normalised() -> None:
         reason = template.why_illegal(problem, replace(schedule, split=2), H200)
         assert reason is not None
         assert "normalised by all of its elements" in reason
+
+
+def test_moments_are_counted_beside_products_not_in_front_of_them() -> None:
+    problem = normed(1970, 2304, 768)
+    one, persistent = (
+        WGMMA.work(problem, replace(TILE, block_m=128, persistent=each).columns(), H200)
+        for each in (0, 132)
+    )
+    boxes, sets = 12, 2
+    assert one.beside_cycles == fragment_slots(problem) * 4 * boxes * sets
+    assert persistent.beside_cycles == one.beside_cycles * persistent.turns
+    assert one.thread_slots == 0
+    assert one.threads == 2 * 128 + 32 + 128
+
+
+def test_warps_side_by_side_share_the_moments() -> None:
+    problem = normed(1970, 2304, 768)
+    alone, four = (
+        MMA.work(problem, MmaSchedule(32, 128, 32, 1, each, 3).columns(), H200).thread_slots
+        for each in (1, 4)
+    )
+    assert alone == 4 * four > 0
 
 
 def test_only_tiles_on_tensor_cores_normalise() -> None:
