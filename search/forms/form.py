@@ -148,6 +148,10 @@ class Forms:
             problems = base.problems - change.gone + change.new
             self._told[changed] = Form(changed, problems, base.handed, {})
 
+    def has(self, changed: frozenset[str]) -> bool:
+        """Whether the form was lowered before, as it is."""
+        return changed in self._known
+
     def of(self, changed: frozenset[str]) -> Form:
         """Return the form in which these sites are taken back, lowered as it is.
 

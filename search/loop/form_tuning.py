@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 
-from wpk.errors import ScheduleError
+from wpk.errors import GraphError, ScheduleError, UnsupportedError
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.problems import Problem
 from wpk.search.forms import Estimates, Form, Proposal
@@ -72,11 +73,9 @@ class FormTuning:
     ) -> Mapping[Problem, float]:
         """Tune problems of proposed forms, each once; return the best times of those that ran."""
         begun = time.monotonic()
-        forms = self._affordable(proposals, problems)
-        if not forms:
+        has = self._holding(self._affordable(proposals, problems))
+        if not has:
             return {}
-        lowered = {changed: self.lower(changed) for changed in dict.fromkeys(forms.values())}
-        has = {problem: lowered[changed] for problem, changed in forms.items()}
         seed, tell = self.how.tuning.seed, self.how.tell
         first, second = (FormCases(e, has, seed + n, tell) for n, e in enumerate(self.how.cases))
         static = self._chosen(fitting({p: each.program for p, each in has.items()}))
@@ -117,6 +116,17 @@ class FormTuning:
             if len(forms) + len(fresh) <= most:
                 forms |= dict.fromkeys(fresh, proposal.form.changed)
         return forms
+
+    def _holding(
+        self, forms: Mapping[Problem, frozenset[str]]
+    ) -> dict[Problem, LoweredModel]:
+        """Lower forms; without problems that these do not have after all: they were looked at among others."""
+        lowered = dict[frozenset[str], LoweredModel]()
+        for changed in dict.fromkeys(forms.values()):
+            with suppress(UnsupportedError, GraphError):
+                lowered[changed] = self.lower(changed)
+        own = {changed: {*each.program.problems} for changed, each in lowered.items()}
+        return {p: lowered[changed] for p, changed in forms.items() if p in own.get(changed, ())}
 
     def _tasks(
         self, how: ModelTuning, has: Mapping[Problem, LoweredModel], static: StaticChoices

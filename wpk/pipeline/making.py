@@ -117,7 +117,7 @@ def made_plan(shop: Shop, lowered: LoweredModel) -> PlanBundle:
         contest = shop.contest(lowered, scored, tuning)
         found = choosing.submit(partial(choose_among, scored, shop.pool.compile))
         if contest is not None:
-            contest.look()  # while kernels compile
+            contest.look(is_free=lambda: not found.done())  # while kernels compile
         static = awaited(found, "compiling kernels", job.progress)
         if run is None or cases is None:
             made, static, forms = chosen_by_models(lowered, static, contest, shop.static)
