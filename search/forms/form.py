@@ -110,11 +110,10 @@ class Forms:
 
     def expect(self, base: Form, choices: Sequence[Keys]) -> None:
         """Note which choices will be looked at beside a form, in which order (`beside`)."""
-        known = self._known.keys() | self._told.keys()
         self._expected = {
             keys: {node for key in keys for site in base.sites_of(key) for node in site.nodes}
             for keys in choices
-            if base.changed | {*keys} not in known
+            if not self.has(base.changed | {*keys})
         }
 
     def beside(self, base: Form, keys: Keys) -> Form:
@@ -128,7 +127,7 @@ class Forms:
             RefusedFormError: There is none.
         """
         changed = base.changed | {*keys}
-        if keys in self._expected and changed not in self._known:
+        if keys in self._expected and not self.has(changed):
             self._look(base, keys)
         return self._told.get(changed) or self.of(changed)
 
@@ -149,8 +148,8 @@ class Forms:
             self._told[changed] = Form(changed, problems, base.handed, {})
 
     def has(self, changed: frozenset[str]) -> bool:
-        """Whether the form was lowered before, as it is."""
-        return changed in self._known
+        """Whether the form was looked at before, alone or among others."""
+        return changed in self._known or changed in self._told
 
     def of(self, changed: frozenset[str]) -> Form:
         """Return the form in which these sites are taken back, lowered as it is.

@@ -132,8 +132,8 @@ class _Search:
         found, pairs = [], pairs[:MOST_PAIRS]
         self.forms.expect(base, pairs)
         for pair in pairs:
-            if self.is_over():
-                break
+            if self.is_over() and not self.forms.has(base.changed | {*pair}):
+                continue
             proposal = self._pair(base, pair, max(0.0, *(gains[key] for key in pair)))
             if proposal is not None:
                 found.append(proposal)
@@ -159,7 +159,7 @@ class _Search:
         if whole is not None:
             self._note(base, (key,), whole, reason="so is its whole pass")
             return None
-        if self.is_over():
+        if self.is_over() and not self.forms.has(base.changed | {key}):
             self._note(base, (key,), FormOutcome.NOT_MEASURED)
             return None
         try:

@@ -218,6 +218,8 @@ class FormContest:
         """
         tuning = FormTuning(how, self.lower, self._estimates, compiler, tuned)
         judge = ByMeasuring(partial(self._measured, tuning), best_seconds(tuned))
+        left = how.tuning.budget.seconds
+        self._look = self._look if left is None else min(self._look, left)
         self._begin()
         estimate = self._estimates.seconds
         found = best_partition(self._forms, estimate, judge, self._keys, self._is_over)
