@@ -81,9 +81,14 @@ def test_pieces_are_taken_while_others_are_made() -> None:
 
 def test_who_takes_pieces_does_not_go_on_where_making_them_failed() -> None:
     handed = Handover[int]()
-    with Beside("test") as beside:
-        found = beside.submit(lambda _tell: list(handed))
-        with pytest.raises(ValueError, match="no"), handed as hand_over:
+
+    def make() -> None:
+        with handed as hand_over:
             hand_over(1)
             raise ValueError("no")
+
+    with Beside("test") as beside:
+        found = beside.submit(lambda _tell: list(handed))
+        with pytest.raises(ValueError, match="no"):
+            make()
         assert isinstance(found.exception(10), CancelledError)

@@ -15,7 +15,7 @@ from wpk.errors import GraphError, UnsupportedError, WpkError
 from wpk.graph_passes import Site, every_site, pass_of
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.problems import Fallback, Problem
-from wpk.search.forms.together import Keys, Part, lying_apart, parts_of, told_apart
+from wpk.search.forms.together import Keys, Neighbours, Part, lying_apart, parts_of, told_apart
 
 Lower = Callable[[frozenset[str]], LoweredModel]
 """Lowers the model with the sites of these keys taken back (`wpk.lowering.model.ModelForms.lowered`)."""
@@ -107,9 +107,11 @@ class Forms:
     _known: dict[frozenset[str], Form | RefusedFormError] = field(default_factory=dict)
     _told: dict[frozenset[str], Form] = field(default_factory=dict)
     _expected: dict[Keys, set[str]] = field(default_factory=dict)
+    _around: Neighbours = field(default_factory=lambda: Neighbours(()))
 
     def expect(self, base: Form, choices: Sequence[Keys]) -> None:
         """Note which choices will be looked at beside a form, in which order (`beside`)."""
+        self._around = Neighbours(base.parts)
         self._expected = {
             keys: {node for key in keys for site in base.sites_of(key) for node in site.nodes}
             for keys in choices
@@ -136,7 +138,7 @@ class Forms:
         passes = {pass_of(key) for key in first}
         alike = {first: self._expected[first]}
         alike |= {k: own for k, own in self._expected.items() if {*map(pass_of, k)} == passes}
-        together = {keys: self._expected.pop(keys) for keys in lying_apart(base.parts, alike)}
+        together = {keys: self._expected.pop(keys) for keys in lying_apart(self._around, alike)}
         if len(together) == 1:
             return
         found = self._lowered(base.changed | {key for keys in together for key in keys})

@@ -63,16 +63,16 @@ def parts_of(program: Program) -> tuple[Part, ...]:
 
 
 def lying_apart(
-    parts: Sequence[Part], nodes: Mapping[Keys, Collection[str]], most: int = MOST_TOGETHER
+    around: Neighbours, nodes: Mapping[Keys, Collection[str]], most: int = MOST_TOGETHER
 ) -> list[Keys]:
     """Return the first of some choices, and of those behind it that have no operator and no neighbour in common.
 
     Args:
-        parts: Of the form that the choices are of.
+        around: The operators of the form that the choices are of.
         nodes: What each choice decides over, in the order in which they are wanted.
         most: Number of choices.
     """
-    around, reached, chosen = _Neighbours(parts), set[int](), list[Keys]()
+    reached, chosen = set[int](), list[Keys]()
     for keys, own in nodes.items():
         near = around.of(own)
         if near and near.isdisjoint(reached):
@@ -96,7 +96,9 @@ def told_apart(
         nodes: What each choice decides over.
     """
     regions = _regions(_only_in(before, after), _only_in(after, before))
-    owners = [[k for k, own in nodes.items() if not region.holds.isdisjoint(own)] for region in regions]
+    owners = [
+        [k for k, own in nodes.items() if not region.holds.isdisjoint(own)] for region in regions
+    ]
     if not all(owners):
         return {}
     unsure = {keys for each in owners if len(each) > 1 for keys in each}
@@ -110,10 +112,11 @@ def told_apart(
     return {k: Change(each.gone - each.new, each.new - each.gone) for k, each in changes.items()}
 
 
-class _Neighbours:
+class Neighbours:
     """Which operators hold a node, and which are next to these."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
+        """Find out, once for a form."""
         self._parts = parts
         self._holders = _places((place, each.nodes) for place, each in enumerate(parts))
         self._touching = _places((place, each.touched) for place, each in enumerate(parts))

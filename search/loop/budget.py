@@ -29,7 +29,6 @@ from math import inf
 from wpk.errors import WpkError
 from wpk.options import SearchOptions
 
-
 _log = logging.getLogger(__name__)
 
 

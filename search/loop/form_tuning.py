@@ -130,9 +130,7 @@ class FormTuning:
                 forms |= dict.fromkeys(fresh, proposal.form.changed)
         return forms
 
-    def _holding(
-        self, forms: Mapping[Problem, frozenset[str]]
-    ) -> dict[Problem, LoweredModel]:
+    def _holding(self, forms: Mapping[Problem, frozenset[str]]) -> dict[Problem, LoweredModel]:
         """Lower forms; without problems that these do not have after all: they were looked at among others."""
         lowered = dict[frozenset[str], LoweredModel]()
         for changed in dict.fromkeys(forms.values()):

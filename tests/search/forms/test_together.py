@@ -15,7 +15,7 @@ from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms
 from wpk.problems import Problem
 from wpk.search.forms.form import Forms, difference, form_of
-from wpk.search.forms.together import Keys, Part, lying_apart, told_apart
+from wpk.search.forms.together import Keys, Neighbours, Part, lying_apart, told_apart
 
 A, B = ("pass:a",), ("pass:b",)
 
@@ -29,7 +29,9 @@ def part(nodes: str, problem: str, *touched: str) -> Part:
 def row(*operators: str) -> list[Part]:
     """Operators that follow each other; each computes the nodes that it is called after."""
     ends = range(len(operators))
-    return [part(o, f"does {o}", f"v{n}", f"v{n + 1}") for n, o in zip(ends, operators, strict=True)]
+    return [
+        part(o, f"does {o}", f"v{n}", f"v{n + 1}") for n, o in zip(ends, operators, strict=True)
+    ]
 
 
 def texts(problems: Iterable[Problem]) -> list[str]:
@@ -39,21 +41,21 @@ def texts(problems: Iterable[Problem]) -> list[str]:
 def test_choices_whose_operators_are_no_neighbours_are_looked_at_together() -> None:
     parts = row("ab", "c", "d", "e", "fg")
     nodes: dict[Keys, set[str]] = {A: {"a", "b"}, B: {"f", "g"}}
-    assert lying_apart(parts, nodes) == [A, B]
-    assert lying_apart(parts, {**nodes, ("pass:c",): {"d"}}) == [A, B]
-    assert lying_apart(parts, nodes, most=1) == [A]
+    assert lying_apart(Neighbours(parts), nodes) == [A, B]
+    assert lying_apart(Neighbours(parts), {**nodes, ("pass:c",): {"d"}}) == [A, B]
+    assert lying_apart(Neighbours(parts), nodes, most=1) == [A]
 
 
 @pytest.mark.parametrize("other", [{"b"}, {"c"}, {"d"}])
 def test_choices_that_meet_or_have_a_neighbour_in_common_are_not(other: set[str]) -> None:
     parts = row("ab", "c", "d", "e", "fg")
-    assert lying_apart(parts, {A: {"a"}, B: other}) == [A]
+    assert lying_apart(Neighbours(parts), {A: {"a"}, B: other}) == [A]
 
 
 def test_a_choice_over_nodes_of_no_operator_is_looked_at_alone() -> None:
     parts = row("a", "b", "c", "d")
-    assert lying_apart(parts, {A: {"?"}, B: {"d"}}) == [A]
-    assert lying_apart(parts, {A: {"a"}, B: {"?"}}) == [A]
+    assert lying_apart(Neighbours(parts), {A: {"?"}, B: {"d"}}) == [A]
+    assert lying_apart(Neighbours(parts), {A: {"a"}, B: {"?"}}) == [A]
 
 
 def test_each_choice_is_told_what_changed_where_it_is() -> None:
