@@ -16,7 +16,9 @@ from export import NETWORKS, draw, exported_module
 import wpk.graph_passes
 import wpk.search
 from rows.base import Context, Outcome, RowError
+from rows.plan_forms import form_figures
 from rows.plan_operators import plan_figures
+from rows.plan_products import product_figures
 from rows.plan_share import share_of, tuned_figures
 from wpk.dtypes import Precision
 from wpk.plan.plan_file import read_plan
@@ -115,8 +117,9 @@ def measure_tuned(
 ) -> Outcome:
     """What is measured of a case's plan.
 
-    The figures hold the plan's share of generated kernels too, where its time goes, what the plan took here (next to
-    nothing where another row has tuned the case), and what each phase of making it took.
+    The figures hold the plan's share of generated kernels too, where its time goes, its form beside the usual one, what
+    its products reach, what the plan took here (next to nothing where another row has tuned the case), and what each
+    phase of making it took.
 
     Raises:
         RowError: The case cannot be tuned, or its plan not measured.
@@ -129,6 +132,7 @@ def measure_tuned(
     if written.measurement is not None:
         tuning["tuning_phases"] = written.measurement.phases
     told = tuned_figures(str(case), share_of(written.steps)) | plan_figures(written)
+    told |= form_figures(written.measurement, written.forms) | product_figures(written)
     return replace(outcome, figures=outcome.figures | tuning | told)
 
 

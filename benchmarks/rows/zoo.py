@@ -6,7 +6,7 @@ Each is tuned for 40 seconds from an empty store of its own: no network profits 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,10 @@ from zoo.exporting import draw, exported_module
 
 from rows.base import BENCHMARKS, Context, Outcome, Row, RowError
 from rows.goals import Goal, as_figures, geometric_mean
-from rows.networks import WHAT, measure_beside
+from rows.networks import WHAT, tuned_beside
 from rows.result_file import Record
 from rows.torch_baselines import USUAL
-from rows.tuned import INPUT_SEED, Case, RefusedError, Subject, measure_tuned
+from rows.tuned import INPUT_SEED, Case, RefusedError, Subject
 from wpk.dtypes import Precision
 from wpk.plan.measurement import Ratio
 
@@ -92,9 +92,12 @@ class Together:
 
 def groups() -> list[Together]:
     """The whole zoo; those that the commit chose, in strict fp32 and at a large batch; those that it drew."""
-    networks, drawn = zoo(), kept()
-    chosen, others = ((), ()) if drawn is None else (drawn.chosen, drawn.drawn)
-    fp16, fp32 = Precision.FP16, Precision.FP32
+    draw = kept()
+    return _groups(*((), ()) if draw is None else (draw.chosen, draw.drawn))
+
+
+def _groups(chosen: Sequence[str], drawn: Sequence[str]) -> list[Together]:
+    networks, fp16, fp32 = zoo(), Precision.FP16, Precision.FP32
     large = [(name, networks[name].large_batch) for name in chosen]
     return [
         Together(
@@ -121,20 +124,29 @@ def groups() -> list[Together]:
         Together(
             "zoo.mean.drawn",
             "networks drawn of timm's list in fp16 at batch 1 beside PyTorch",
-            tuple(ZooCase(DRAWN_PREFIX + name, fp16, 1) for name in others),
+            tuple(ZooCase(DRAWN_PREFIX + name, fp16, 1) for name in drawn),
             1.9,
             1.0,
         ),
     ]
 
 
+def cases() -> dict[ZooCase, Goal]:
+    """Every network of the zoo in every way, and what was drawn; with what is asked of each alone.
+
+    Which of them are held to a mean, `groups` says.
+    """
+    draw = kept()
+    everything = _groups(tuple(zoo()), () if draw is None else draw.drawn)
+    return {case: group.each for group in everything for case in group.cases}
+
+
 def rows() -> list[Row]:
     """One a network, precision and batch, and one a group of them."""
     claim = "tuned for 40 seconds from an empty store, beside PyTorch, eager and compiled"
     found = [
-        Row(f"zoo.{case}", claim, partial(_measure, case, group.each), goals=(group.each,))
-        for group in groups()
-        for case in group.cases
+        Row(f"zoo.{case}", claim, partial(_measure, case, goal), goals=(goal,))
+        for case, goal in cases().items()
     ]
     together = [
         Row(each.name, each.claim, partial(_judge_rows, each.name), is_last=True, goals=each.goals)
@@ -144,10 +156,8 @@ def rows() -> list[Row]:
 
 
 def _measure(case: ZooCase, goal: Goal, context: Context) -> Outcome:
-    brief = replace(context, budget=BUDGET)
-    case.model(brief)  # what torch does not export, wpk does not refuse
     try:
-        outcome = measure_tuned(case, partial(measure_beside, case, USUAL, goal), brief)
+        outcome = tuned_beside(case, USUAL, goal, replace(context, budget=BUDGET))
     except RefusedError as error:
         return refused(goal, str(error))
     if outcome.figures["plan"]["inconclusive"]:

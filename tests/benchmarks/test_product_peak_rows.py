@@ -4,10 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rows.base import RowError
 from rows.catalogue import all_rows
-from rows.product_peak import GOAL, NETWORKS, Products, judge, products_of
+from rows.plan_products import product_figures, products_of
+from rows.product_peak import BATCH, GOAL, NETWORKS, judge
+from rows.zoo import ZooCase
 from subjects.problems import convolution, matmul
 
+from wpk.dtypes import Precision
 from wpk.plan.plan import Step
 from wpk.plan.plan_file import read_plan
 from wpk.problems import Problem
@@ -35,13 +39,28 @@ def test_products_and_convolutions_count_with_all_they_take(step: Step) -> None:
     assert found.operations > 2 * product.macs
 
 
+def test_a_plan_says_what_part_of_the_peak_its_products_reach(small_plan: Path) -> None:
+    plan = replace(read_plan(small_plan).plan, precision=Precision.FP16)
+    found = product_figures(plan)["products"]
+    assert found["share"] == pytest.approx(
+        found["operations"] / found["seconds"] / found["peak"], rel=1e-12
+    )
+    assert product_figures(replace(plan, steps=())) == {}
+    assert product_figures(replace(plan, precision=Precision.FP32)) == {}
+
+
 def test_less_than_the_goal_does_not_pass() -> None:
-    peak = 1e15
+    case = ZooCase("vit", Precision.FP16, BATCH)
     for share, passed in ((GOAL.asked, True), (GOAL.asked - 0.01, False)):
-        outcome = judge(Products(3, round(share * 1e12), 1e-3), peak)
+        products = {"operators": 3, "operations": 10**12, "seconds": 1e-3, "share": share}
+        outcome = judge(case, {f"zoo.{case}": {"figures": {"products": products}}})
         assert outcome.passed == passed
         assert outcome.figures["goals"][0]["value"] == pytest.approx(share)
+    with pytest.raises(RowError, match="measure it first"):
+        judge(case, {})
 
 
-def test_each_network_has_a_row() -> None:
-    assert {f"peak.{name}.fp16.b32" for name in NETWORKS} <= set(all_rows())
+def test_each_network_has_a_row_and_its_figure_comes_from_one_of_the_zoo() -> None:
+    rows = set(all_rows())
+    for name in NETWORKS:
+        assert {f"peak.{name}.fp16.b{BATCH}", f"zoo.{name}.fp16.b{BATCH}"} <= rows

@@ -99,20 +99,19 @@ def test_a_draw_adds_rows_and_goals_stay_where_there_is_none(
 ) -> None:
     monkeypatch.setattr(zoo_rows, "kept", lambda: None)
     before = {row.name: row for row in rows()}
-    assert len(before) == len(zoo()) + 4
+    assert len(before) == 3 * len(zoo()) + 4
     assert [goal.asked for goal in before["zoo.mean.drawn"].goals] == [1.9, 1.0]
     assert [goal.asked for goal in before["zoo.mean.fp16.b1"].goals] == [2.2, 1.15]
     drawn = Draw(COMMIT, ("bert", "unet"), ("lite0",), {}, {})
     monkeypatch.setattr(zoo_rows, "kept", lambda: drawn)
     after = {row.name: row for row in rows()}
-    assert set(after) - set(before) == {
-        "zoo.bert.fp32.b1",
-        "zoo.unet.fp32.b1",
-        "zoo.bert.fp16.b32",
-        f"zoo.unet.fp16.b{zoo()['unet'].large_batch}",
-        "zoo.drawn.lite0.fp16.b1",
-    }
+    assert set(after) - set(before) == {"zoo.drawn.lite0.fp16.b1"}
     assert [goal.asked for goal in after["zoo.bert.fp32.b1"].goals] == [1.15]
+    large = f"zoo.unet.fp16.b{zoo()['unet'].large_batch}"
+    assert [goal.asked for goal in after[large].goals] == [1.0]
+    held = {group.name: [str(case) for case in group.cases] for group in zoo_rows.groups()}
+    assert held["zoo.mean.fp32.b1"] == ["bert.fp32.b1", "unet.fp32.b1"]
+    assert [f"zoo.{case}" for case in held["zoo.mean.fp16.large"]] == ["zoo.bert.fp16.b32", large]
 
 
 def record(speedup: float, **more: Any) -> dict[str, Any]:
@@ -170,20 +169,19 @@ def test_a_row_tells_refusals_of_wpk_from_failures_of_others(
     monkeypatch: pytest.MonkeyPatch, context: Context
 ) -> None:
     (row,) = (each for each in rows() if each.name == "zoo.resnet.fp16.b1")
-    monkeypatch.setattr(ZooCase, "model", lambda _self, _context: Path("model.onnx"))
 
     def raising(error: Exception) -> Any:
-        def measure(_case: Any, _measure: Any, given: Context) -> Outcome:
+        def measure(_case: Any, _ways: Any, _goal: Any, given: Context) -> Outcome:
             assert given.budget == "40s"
             raise error
 
         return measure
 
-    monkeypatch.setattr(zoo_rows, "measure_tuned", raising(RefusedError("exit code 1:\nno kernel")))
+    monkeypatch.setattr(zoo_rows, "tuned_beside", raising(RefusedError("exit code 1:\nno kernel")))
     outcome = row.measure(context)
     assert not outcome.passed
     assert outcome.figures["refused"] == "exit code 1:\nno kernel"
-    monkeypatch.setattr(zoo_rows, "measure_tuned", raising(RowError("PyTorch has no memory")))
+    monkeypatch.setattr(zoo_rows, "tuned_beside", raising(RowError("PyTorch has no memory")))
     with pytest.raises(RowError, match="PyTorch has no memory"):
         row.measure(context)
 
@@ -192,10 +190,9 @@ def test_an_engine_that_no_check_can_judge_does_not_pass(
     monkeypatch: pytest.MonkeyPatch, context: Context
 ) -> None:
     (row,) = (each for each in rows() if each.name == "zoo.resnet.fp16.b1")
-    monkeypatch.setattr(ZooCase, "model", lambda _self, _context: Path("model.onnx"))
     for said, passes in (([], True), (["says nothing"], False)):
         fast = Outcome(True, "fast", {"plan": {"inconclusive": said}})
-        monkeypatch.setattr(zoo_rows, "measure_tuned", lambda *_given, fast=fast: fast)
+        monkeypatch.setattr(zoo_rows, "tuned_beside", lambda *_given, fast=fast: fast)
         assert row.measure(context).passed is passes
 
 

@@ -91,6 +91,24 @@ def test_normalised_rows_in_fp32_are_right(kind: NormKind) -> None:
     assert worst_error(y, case) <= 1.0
 
 
+def test_rows_of_several_lines_are_one_row() -> None:
+    """The pixels and channels of a group, in images whose channels are neighbours."""
+    images, of_channels = Tensor(DType.FP32, (60, 4, 12, 1)), Tensor(DType.FP32, (0, 4, 0, 1))
+    epilogue = Epilogue(apply("Mul", Acc(), Operand(0)), (of_channels,))
+    shape = (NormKind.LAYER, Extent(2), (2, 3), 4, 1e-5, Operand(0), (images,), images, epilogue)
+    problem = Normalisation(*shape, lines=5)
+    for each in (problem, *problem.odd_siblings()):
+        case = random_case(each, 0)
+        x, scale = case.operands
+        assert x.shape == (*each.outer, *each.row)
+        d = x - x.mean(axis=(-2, -1), keepdims=True)
+        y = d / np.sqrt((d * d).mean(axis=(-2, -1), keepdims=True) + np.float32(1e-5)) * scale
+        assert worst_error(y, case) <= 1.0
+        lines = x - x.mean(axis=-1, keepdims=True)
+        y = lines / np.sqrt((lines * lines).mean(axis=-1, keepdims=True)) * scale
+        assert worst_error(y, case) > 1.0
+
+
 def test_fp32_sums_are_right_and_tf32_ones_wrong() -> None:
     problem = _convolution(c=64, relu=True)
     case = random_case(problem, 0)

@@ -158,6 +158,19 @@ def test_what_is_legal_compiles_and_nothing_else(schedule: DepthwiseRowsSchedule
             load_nvrtc().compile(source, H200.arch)
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    [STRIP, DepthwiseRowsSchedule(2, 7, 7, 32, 128, 1), DepthwiseRowsSchedule(4, 8, 28, 4, 128)],
+    ids=str,
+)
+def test_the_compiler_keeps_every_product(schedule: DepthwiseRowsSchedule) -> None:
+    """NVRTC 13.0 had sums that memcpy moved up share a register, and left their products out."""
+    problem = depthwise(96, size=28, n=Extent(32))
+    (source,) = TEMPLATE.instantiate(problem, schedule)
+    ptx = load_nvrtc().ptx(source, H200.arch)
+    assert ptx.count(b"fma.rn.f32") == 9 * schedule.pixels * schedule.vector
+
+
 def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:
     problem = depthwise(96, size=56, filter=7, n=Extent(32), bias=DType.FP32)
     (source,) = TEMPLATE.instantiate(problem, DepthwiseRowsSchedule(2, 8, 14, 16, 128, 1))

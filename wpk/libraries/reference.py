@@ -182,18 +182,21 @@ def _attention(problem: Attention, rng: np.random.Generator) -> RandomCase:
 
 
 def _normalisation(problem: Normalisation, rng: np.random.Generator) -> RandomCase:
-    shape = (*problem.outer, problem.cols)
+    shape, rows = (*problem.outer, *problem.row), (*problem.outer, problem.reduction)
     memory = [_draw(rng, _stored(shape, each), each.dtype) for each in problem.inputs]
     operands, wide = _operands(problem.epilogue, shape, rng), [_wide(each) for each in memory]
     x = np.broadcast_to(evaluate(problem.prologue, None, wide), shape)
-    before = np.zeros(1)
+    before = np.zeros_like(x)
     if not isinstance(problem.prologue, Operand):
-        before = (
-            SPECIAL_FUNCTIONS * _unit(problem) * (np.abs(x) + sum(np.abs(each) for each in wide))
-        )
+        magnitude = np.abs(x) + sum(np.abs(each) for each in wide)
+        before = np.asarray(SPECIAL_FUNCTIONS * _unit(problem) * magnitude)
     exponential = problem.kind in (NormKind.SOFTMAX, NormKind.LOG_SOFTMAX)
-    error = (_softmax_error if exponential else _norm_error)(problem, x, before)
-    output, allowed = _finish(problem, normalise(x, problem), error, operands)
+    error_of = _softmax_error if exponential else _norm_error
+    x, before = x.reshape(rows), before.reshape(rows)
+    exact, error = (
+        each.reshape(shape) for each in (normalise(x, problem), error_of(problem, x, before))
+    )
+    output, allowed = _finish(problem, exact, error, operands)
     return RandomCase((*memory, *operands), output, allowed)
 
 
@@ -237,7 +240,7 @@ def _softmax_error(problem: Normalisation, x: Array, before: Array) -> Array:
     """Of the weights or their logarithms, from the error of x and that of exponentials and sum."""
     below = np.abs(x - x.max(axis=-1, keepdims=True))
     relative = 2 * before.max(axis=-1, keepdims=True)
-    relative = relative + _SAFETY * _unit(problem) * (sqrt(problem.cols) + below + 4)
+    relative = relative + _SAFETY * _unit(problem) * (sqrt(problem.reduction) + below + 4)
     logarithm = problem.kind is NormKind.LOG_SOFTMAX
     return np.asarray(relative if logarithm else relative * normalise(x, problem))
 

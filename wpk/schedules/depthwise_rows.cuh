@@ -104,6 +104,24 @@ WPK_DEVICE void addStripRow(const typename Strip::Tile::Inputs (&values)[Strip::
     }
 }
 
+// The sums of the next output row become the first; zeros follow the last. Element by element: of whole rows copied by
+// memcpy, NVRTC 13.0 keeps two sums in one register.
+template <class Strip, int Rows>
+WPK_DEVICE void moveUp(typename Strip::Tile::Sums (&sums)[Rows])
+{
+    WPK_UNROLL
+    for (int i = 0; i < Rows; ++i)
+    {
+        WPK_UNROLL
+        for (int pixel = 0; pixel < Strip::Tile::pixels; ++pixel)
+        {
+            WPK_UNROLL
+            for (int v = 0; v < Strip::V; ++v)
+                sums[i][pixel][v] = i + 1 < Rows ? sums[i + 1][pixel][v] : 0.0f;
+        }
+    }
+}
+
 } // namespace detail
 
 template <class Problem, class Schedule>
@@ -149,11 +167,10 @@ WPK_DEVICE void depthwiseRows(Inputs<2 + Problem::Operands::count> inputs, int n
             end.load(0, operands);
             end.store(0, sums[0], operands);
         }
+        detail::moveUp<Strip>(sums);
         WPK_UNROLL
-        for (int i = 0; i + 1 < kFilterRows; ++i)
-            memcpy(sums[i], sums[i + 1], sizeof sums[i]);
-        memset(sums[kFilterRows - 1], 0, sizeof sums[0]);
-        memcpy(values, next, sizeof values);
+        for (int i = 0; i < Columns::span; ++i)
+            values[i] = next[i];
     }
 }
 

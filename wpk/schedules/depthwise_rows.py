@@ -56,7 +56,7 @@ class DepthwiseRowsTemplate(SingleKernelTemplate[Convolution, DepthwiseRowsSched
     """Rows are loaded and converted once for all filter rows; filters lie in shared memory; sums are fp32."""
 
     name: ClassVar[str] = "depthwise_rows"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Convolution
     schedule_type = DepthwiseRowsSchedule
 
