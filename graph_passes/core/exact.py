@@ -142,12 +142,25 @@ def unrounded(constant: gs.Constant) -> Array:
     held: Array = constant.values
     if exact is held:
         return exact
+    with np.errstate(over="ignore"):
+        return np.where(exact.astype(held.dtype) == held, exact, held)
 
-    def chosen() -> Array:
-        with np.errstate(over="ignore"):
-            return np.where(exact.astype(held.dtype) == held, exact, held)
 
-    return derived("unrounded", (exact, held), chosen)
+def converted_constant(name: str, constant: gs.Constant, dtype: DTypeLike) -> gs.Constant:
+    """Return a constant of another type that holds what another constant does (`unrounded`).
+
+    Args:
+        name: Of the new tensor.
+        constant: The old one.
+        dtype: NumPy's type of the new one.
+    """
+    exact, wanted = exact_values(constant), np.dtype(dtype)
+    rounded, is_exact = derived(
+        ("converted", wanted),
+        (exact, constant.values),
+        lambda: _rounded(np.asarray(unrounded(constant), order="C"), wanted, exact),
+    )
+    return gs.Constant(name, rounded) if is_exact else ExactConstant(name, rounded, exact)
 
 
 def moved_constant(name: str, constant: gs.Constant, move: Callable[[Array], Array]) -> gs.Constant:

@@ -11,10 +11,10 @@ from wpk.graph_passes.core import derived as module
 from wpk.graph_passes.core.derived import derived
 from wpk.graph_passes.core.exact import (
     ExactConstant,
+    converted_constant,
     derived_constant,
     moved_constant,
     rounded_constant,
-    unrounded,
 )
 
 Array = NDArray[np.float64]
@@ -85,7 +85,10 @@ def test_constants_are_rounded_and_moved_once() -> None:
     assert first.values is second.values
     assert first.name != second.name
     np.testing.assert_array_equal(first.values, exact.astype(np.float32))
-    assert unrounded(first) is unrounded(second)
+    halves = [converted_constant("h", each, np.float16) for each in (first, second)]
+    assert halves[0].values is halves[1].values
+    np.testing.assert_array_equal(halves[0].values, exact.astype(np.float16))
+    assert halves[0].exact is exact
     turned = [moved_constant("t", first, np.transpose) for _ in range(2)]
     other = moved_constant("t", first, lambda array: array[:, ::-1])
     assert turned[0].values is turned[1].values
