@@ -122,8 +122,10 @@ class Neighbours:
         self._touching = _places((place, each.touched) for place, each in enumerate(parts))
 
     def of(self, nodes: Collection[str]) -> set[int]:
-        """Places of those that hold some nodes, and of their neighbours."""
-        holding = {place for node in nodes for place in self._holders.get(node, ())}
+        """Places of those that hold some nodes, and of their neighbours; none where one of the nodes has no holder."""
+        if not all(node in self._holders for node in nodes):
+            return set()
+        holding = {place for node in nodes for place in self._holders[node]}
         touched = {thing for place in holding for thing in self._parts[place].touched}
         return holding | {place for thing in touched for place in self._touching[thing]}
 

@@ -56,6 +56,7 @@ def test_a_choice_over_nodes_of_no_operator_is_looked_at_alone() -> None:
     parts = row("a", "b", "c", "d")
     assert lying_apart(Neighbours(parts), {A: {"?"}, B: {"d"}}) == [A]
     assert lying_apart(Neighbours(parts), {A: {"a"}, B: {"?"}}) == [A]
+    assert lying_apart(Neighbours(parts), {A: {"a"}, B: {"d", "?"}}) == [A]
 
 
 def test_each_choice_is_told_what_changed_where_it_is() -> None:
