@@ -5,7 +5,7 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from wpk.beside import Beside, awaited
+from wpk.beside import Beside, Handover, awaited
 from wpk.progress import Progress
 
 
@@ -58,3 +58,37 @@ def test_only_what_is_waited_for_is_told(is_there: bool) -> None:
         work.set_result(1)
     assert awaited(work, "waiting", tell) == 1
     assert told == ([] if is_there else ["waiting"])
+
+
+def test_pieces_are_taken_while_others_are_made() -> None:
+    handed, taken = Handover[int](), threading.Event()
+
+    def take(_tell: Progress) -> list[int]:
+        found = []
+        for piece in handed:
+            found.append(piece)
+            taken.set()
+        return found
+
+    with Beside("test") as beside:
+        found = beside.submit(take)
+        with handed as hand_over:
+            hand_over(1)
+            assert taken.wait(10)
+            hand_over(2)
+        assert found.result() == [1, 2]
+
+
+def test_who_takes_pieces_does_not_go_on_where_making_them_failed() -> None:
+    handed = Handover[int]()
+
+    def make() -> None:
+        with handed as hand_over:
+            hand_over(1)
+            raise ValueError("no")
+
+    with Beside("test") as beside:
+        found = beside.submit(lambda _tell: list(handed))
+        with pytest.raises(ValueError, match="no"):
+            make()
+        assert isinstance(found.exception(10), CancelledError)

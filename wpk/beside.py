@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from typing import Self, TypeVar
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Generic, Self, TypeVar
 
 from wpk.progress import Progress
 
 _Result = TypeVar("_Result")
+_Piece = TypeVar("_Piece")
 
 
 class Beside:
@@ -57,3 +60,41 @@ def awaited(work: Future[_Result], stage: str, tell: Progress) -> _Result:
     if not work.done():
         tell(stage, 0, 1)
     return work.result()
+
+
+class Handover(Generic[_Piece]):
+    """What one thread hands to another piece by piece, as it makes them.
+
+    Use it as a context manager around the making. The other thread iterates over it, and waits for the next piece; it
+    ends with the block, by an error where that ends by one.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing handed over."""
+        self._pieces: SimpleQueue[_Piece | _End] = SimpleQueue()
+
+    def __enter__(self) -> Callable[[_Piece], None]:
+        """What hands a piece over."""
+        return self._pieces.put
+
+    def __exit__(self, error: object, *_rest: object) -> None:
+        """End the other side."""
+        self._pieces.put(_End(is_broken=error is not None))
+
+    def __iter__(self) -> Iterator[_Piece]:
+        """The pieces, for one thread and once.
+
+        Raises:
+            CancelledError: The block ended by an error.
+        """
+        while not isinstance(piece := self._pieces.get(), _End):
+            yield piece
+        if piece.is_broken:
+            raise CancelledError
+
+
+@dataclass(frozen=True)
+class _End:
+    """Nothing comes behind it."""
+
+    is_broken: bool

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import weakref
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,9 @@ _WORTH_MAPPING = 2**26
 
 _SHARED_PLACE = Path("/var/tmp")
 """Where large temporary files belong; ``/tmp`` often lies in memory."""
+
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 class _TemporaryFile:
@@ -51,7 +55,7 @@ class _TemporaryFile:
         self._used += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         return start
 
-    def write(self, start: int, array: NDArray[np.generic]) -> NDArray[np.generic]:
+    def write(self, start: int, array: NDArray[_Scalar]) -> NDArray[_Scalar]:
         """Write a contiguous array into its place, and return it as it lies there, read-only."""
         data, done = array.reshape(-1).view(np.uint8).data, 0
         while done < len(data):
@@ -70,7 +74,7 @@ os.register_at_fork(
 )
 
 
-def in_file(array: NDArray[np.generic]) -> NDArray[np.generic]:
+def in_file(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
     """Return an array that is read-only and lies in a file, or the array itself if it is not large.
 
     Raises:

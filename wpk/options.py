@@ -100,7 +100,7 @@ class SearchOptions:
         effort: how thoroughly to measure: 0 a minute, 1 minutes (default), 2 half an hour, 3 to the
             end
         budget: what the run may take, from the model's file to its last check, e.g. 90s, 2h; measuring gets
-            at least 0.8 of it; or how much is measured: '400 trials'
+            at least half of it; or how much is measured: '400 trials'
         seed: fixes the search (default: 0)
         operators: measure only operators of these names, e.g. 'conv_*'; the models choose for the
             others; repeatable

@@ -56,7 +56,9 @@ class GraphEditor:
             dtype: NumPy's type of the constant; that of ``array`` by default.
             exact: What ``array`` would be without the roundings that went into it, if any did.
         """
-        array = np.ascontiguousarray(array).reshape(array.shape)
+        array = np.asarray(array)
+        if not array.flags.c_contiguous:
+            array = np.ascontiguousarray(array)
         wanted = array.dtype if dtype is None else dtype
         return rounded_constant(self.new_name(name), array, wanted, exact)
 

@@ -6,7 +6,7 @@ and not once a link; and a rewritten graph can be compared with the original in 
 had been rounded (`wpk.checks.pass_check`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from wpk.dtypes import is_float
 from wpk.file_arrays import LARGE_BYTES, in_file
+from wpk.graph_passes.core.derived import derived
 
 Array = NDArray[np.generic]
 
@@ -74,12 +75,45 @@ def rounded_constant(
         dtype: NumPy's type of the constant in the graph.
         exact: What the values would be if nothing had been rounded before; ``values`` by default.
     """
-    exact = values if exact is None else exact
+    exact, dtype = values if exact is None else exact, np.dtype(dtype)
+    rounded, is_exact = derived(
+        ("rounded", dtype), (values, exact), lambda: _rounded(values, dtype, exact)
+    )
+    return gs.Constant(name, rounded) if is_exact else ExactConstant(name, rounded, exact)
+
+
+def derived_constant(
+    name: str,
+    what: Hashable,
+    sources: tuple[Array, ...],
+    make: Callable[[], Array],
+    dtype: DTypeLike,
+) -> gs.Constant:
+    """Return a constant of a type that is computed of some arrays, once for the same arrays; see `derived`.
+
+    Args:
+        name: Of the tensor.
+        what: Says what is computed, with all numbers that it depends on.
+        sources: The arrays.
+        make: Computes it, unrounded.
+        dtype: NumPy's type of the constant in the graph.
+    """
+
+    def made() -> tuple[Array, Array | None]:
+        values = make()
+        rounded, is_exact = _rounded(values, np.dtype(dtype), values)
+        return rounded, None if is_exact else in_file(values)
+
+    rounded, exact = derived((what, np.dtype(dtype)), sources, made)
+    return gs.Constant(name, rounded) if exact is None else ExactConstant(name, rounded, exact)
+
+
+def _rounded(values: Array, dtype: np.dtype, exact: Array) -> tuple[Array, bool]:
+    """Values in a type, and whether it holds the exact ones."""
     with np.errstate(over="ignore"):
         rounded = values.astype(dtype, copy=values.nbytes < LARGE_BYTES)
-    if rounded.dtype == exact.dtype or _are_equal(rounded, exact):
-        return gs.Constant(name, in_file(rounded))
-    return ExactConstant(name, rounded, exact)
+    is_exact = rounded.dtype == exact.dtype or _are_equal(rounded, exact)
+    return in_file(rounded), is_exact
 
 
 def _are_equal(rounded: Array, exact: Array) -> bool:
@@ -112,6 +146,23 @@ def unrounded(constant: gs.Constant) -> Array:
         return np.where(exact.astype(held.dtype) == held, exact, held)
 
 
+def converted_constant(name: str, constant: gs.Constant, dtype: DTypeLike) -> gs.Constant:
+    """Return a constant of another type that holds what another constant does (`unrounded`).
+
+    Args:
+        name: Of the new tensor.
+        constant: The old one.
+        dtype: NumPy's type of the new one.
+    """
+    exact, wanted = exact_values(constant), np.dtype(dtype)
+    rounded, is_exact = derived(
+        ("converted", wanted),
+        (exact, constant.values),
+        lambda: _rounded(np.asarray(unrounded(constant), order="C"), wanted, exact),
+    )
+    return gs.Constant(name, rounded) if is_exact else ExactConstant(name, rounded, exact)
+
+
 def moved_constant(name: str, constant: gs.Constant, move: Callable[[Array], Array]) -> gs.Constant:
     """Return a constant that holds the same elements in another order.
 
@@ -120,10 +171,23 @@ def moved_constant(name: str, constant: gs.Constant, move: Callable[[Array], Arr
         constant: The old one.
         move: Permutes, reshapes or repeats elements, whatever their type.
     """
-    moved = np.ascontiguousarray(move(constant.values)).reshape(move(constant.values).shape)
+    moved = _moved(constant.values, move)
     if isinstance(constant, ExactConstant):
-        return ExactConstant(name, moved, move(constant.exact))
-    return gs.Constant(name, in_file(moved))
+        return ExactConstant(name, moved, _moved(constant.exact, move))
+    return gs.Constant(name, moved)
+
+
+def _moved(array: Array, move: Callable[[Array], Array]) -> Array:
+    """The moved elements, as they then lie; of a view the same array each time."""
+    view = move(array)
+
+    def laid_out() -> Array:
+        return in_file(np.ascontiguousarray(view).reshape(view.shape))
+
+    if not np.may_share_memory(view, array):
+        return laid_out()
+    start = view.ctypes.data - array.ctypes.data
+    return derived(("moved", start, view.shape, view.strides), (array,), laid_out)
 
 
 def joined_constant(name: str, constants: Sequence[gs.Constant], axis: int) -> gs.Constant:

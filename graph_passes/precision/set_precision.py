@@ -25,7 +25,7 @@ from wpk.dtypes import Precision
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.byte_products import cast_byte_type
-from wpk.graph_passes.core.exact import exact_values, unrounded
+from wpk.graph_passes.core.exact import converted_constant
 from wpk.graph_passes.core.functions import is_call
 from wpk.graph_passes.core.query import is_graph_output, is_op
 from wpk.graph_passes.precision.regions import wide_nodes
@@ -135,9 +135,8 @@ class _Writer:
             return cache[id(tensor)]
         name = f"{tensor.name}_{suffix}"
         if isinstance(tensor, gs.Constant):
-            new = self._editor.constant(
-                name, unrounded(tensor), self._dtype.numpy, exact_values(tensor)
-            )
+            name = self._editor.new_name(name)
+            new = converted_constant(name, tensor, self._dtype.numpy)
         elif suffix == "fp32":
             new = self._like(tensor, name, _FP32)
             self._add_cast(tensor, new, 1)

@@ -12,13 +12,17 @@ matrix comes, and nobody else reads the weights, which would then be kept twice.
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType
+from wpk.file_arrays import in_file
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.derived import derived
+from wpk.graph_passes.core.exact import exact_values
 from wpk.graph_passes.core.query import (
     floats,
     given,
@@ -92,7 +96,11 @@ class NormIntoProduct(Rule[_Norm]):
             return Refusal(node.name, reason)
         products = tuple(_folded(node, each) for each in readers.products)
         for each in products:
-            if (reason := _why_not_held(each.weight, self._storage)) is not None:
+            asked = each.weight, self._storage
+            reason = derived(
+                ("why not held", self._storage), asked[:1], partial(_why_not_held, *asked)
+            )
+            if reason is not None:
                 return Refusal(node.name, f"{reason}: '{each.node.inputs[1].name}'")
         return _Norm(node, tuple(readers.views), products)
 
@@ -148,15 +156,21 @@ def _why_no_parameters(node: gs.Node) -> str | None:
 
 def _folded(norm: gs.Node, product: gs.Node) -> _Product:
     """What a product becomes; sums are in float64."""
-    turned = bool(product.attrs.get("transB", 0))
-    old = float_weight(product).T if turned else float_weight(product)
-    scale, shift = floats(given(norm, 1)), floats(given(norm, 2))
-    assert scale is not None  # `_why_no_parameters`
-    weight = old * scale.reshape(-1, 1)
-    if is_op(norm, "LayerNormalization"):
-        weight = weight - weight.mean(axis=0)
-    added = None if shift is None or not shift.any() else shift.reshape(-1) @ old
-    return _Product(product, weight.T if turned else weight, added)
+    turned, centred = bool(product.attrs.get("transB", 0)), is_op(norm, "LayerNormalization")
+    parameters = [each for each in (given(norm, 1), given(norm, 2)) if each is not None]
+    sources = tuple(exact_values(each) for each in (product.inputs[1], *parameters))
+
+    def made() -> tuple[Array, Array | None]:
+        old = float_weight(product).T if turned else float_weight(product)
+        scale, shift = floats(given(norm, 1)), floats(given(norm, 2))
+        assert scale is not None  # `_why_no_parameters`
+        weight = old * scale.reshape(-1, 1)
+        if centred:
+            weight = weight - weight.mean(axis=0)
+        added = None if shift is None or not shift.any() else shift.reshape(-1) @ old
+        return in_file(weight.T if turned else weight), added
+
+    return _Product(product, *derived(("norm in product", turned, centred), sources, made))
 
 
 def _why_not_held(weight: Array, storage: DType) -> str | None:

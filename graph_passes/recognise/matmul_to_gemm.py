@@ -17,6 +17,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, Rule, refusal
+from wpk.graph_passes.core.exact import derived_constant, exact_values
 from wpk.graph_passes.core.query import (
     dims,
     given,
@@ -121,7 +122,14 @@ class GemmBetweenReshapes(Rule[_Sandwich]):
         gemm, output = match.gemm, match.last.outputs[0]
         old = gemm.inputs[1]
         alpha = float(gemm.attrs.get("alpha", 1.0))
-        new = editor.constant(f"{old.name}_matrix", match.weight * alpha, old.dtype)
+        turned = bool(gemm.attrs.get("transB", 0))
+        new = derived_constant(
+            editor.new_name(f"{old.name}_matrix"),
+            ("matrix of a Gemm", turned, alpha),
+            (exact_values(old),),
+            lambda: np.ascontiguousarray(match.weight * alpha),
+            old.dtype,
+        )
         product = editor.add("MatMul", [_joined(editor, match.first, output), new], like=output)
         if match.bias is not None:
             constant = editor.constant(f"{gemm.inputs[2].name}_vector", match.bias, old.dtype)

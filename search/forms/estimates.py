@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from wpk.errors import ScheduleError
 from wpk.performance import bound
 from wpk.problems import Problem, lifted
 from wpk.schedules import TEMPLATES
@@ -56,6 +58,14 @@ class Estimates:
         """
         floor = bound(problem, self.target).seconds + self.target.launch_seconds
         return max(0.0, self.seconds(problem) - floor)
+
+    def prepare(self, problems: Iterable[Problem], goes_on: Callable[[], bool]) -> None:
+        """Shortlist problems, as long as that goes on, so that `of` has them at once."""
+        for problem in problems:
+            if not goes_on():
+                return
+            with suppress(ScheduleError):  # `of` says it to whoever asks
+                self.of([problem])
 
     def of(self, problems: Collection[Problem]) -> Mapping[Problem, Shortlists]:
         """Return the shortlists of some problems.

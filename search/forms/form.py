@@ -1,9 +1,13 @@
-"""A form is a model lowered with some choices of the passes taken back; forms of equal operators are equal."""
+"""A form is a model lowered with some choices of the passes taken back; forms of equal operators are equal.
+
+Choices that lie apart are looked at in one lowering (`wpk.search.forms.together`): what is known of such a form are its
+problems.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -11,6 +15,7 @@ from wpk.errors import GraphError, UnsupportedError, WpkError
 from wpk.graph_passes import Site, every_site, pass_of
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.problems import Fallback, Problem
+from wpk.search.forms.together import Keys, Neighbours, Part, lying_apart, parts_of, told_apart
 
 Lower = Callable[[frozenset[str]], LoweredModel]
 """Lowers the model with the sites of these keys taken back (`wpk.lowering.model.ModelForms.lowered`)."""
@@ -24,13 +29,15 @@ class Form:
         changed: Keys of the sites that are taken back.
         problems: What kernels are to compute, each as often as operators have it.
         handed: Operators that ONNX Runtime executes.
-        sites: Where passes had a choice, by key; one or more places each.
+        sites: Where passes had a choice, by key, one or more places each; none where the form was looked at among others.
+        parts: Its operators, likewise.
     """
 
     changed: frozenset[str]
     problems: Counter[Problem]
     handed: int
     sites: Mapping[str, tuple[Site, ...]]
+    parts: tuple[Part, ...] = ()
 
     def sites_of(self, key: str) -> tuple[Site, ...]:
         """The sites that a key names: equal ones, or all of a pass."""
@@ -73,8 +80,8 @@ def form_of(lowered: LoweredModel) -> Form:
     sites: dict[str, tuple[Site, ...]] = {}
     for site in lowered.sites:
         sites[site.key] = (*sites.get(site.key, ()), site)
-    problems = Counter(lowered.program.problems)
-    return Form(lowered.source.changed, problems, len(_handed(lowered)), sites)
+    problems, parts = Counter(lowered.program.problems), parts_of(lowered.program)
+    return Form(lowered.source.changed, problems, len(_handed(lowered)), sites, parts)
 
 
 def _handed(lowered: LoweredModel) -> list[Fallback]:
@@ -98,9 +105,56 @@ class Forms:
     lower: Lower
     fixed: Form
     _known: dict[frozenset[str], Form | RefusedFormError] = field(default_factory=dict)
+    _told: dict[frozenset[str], Form] = field(default_factory=dict)
+    _expected: dict[Keys, set[str]] = field(default_factory=dict)
+    _around: Neighbours = field(default_factory=lambda: Neighbours(()))
+
+    def expect(self, base: Form, choices: Sequence[Keys]) -> None:
+        """Note which choices will be looked at beside a form, in which order (`beside`)."""
+        self._around = Neighbours(base.parts)
+        self._expected = {
+            keys: {node for key in keys for site in base.sites_of(key) for node in site.nodes}
+            for keys in choices
+            if not self.has(base.changed | {*keys})
+        }
+
+    def beside(self, base: Form, keys: Keys) -> Form:
+        """Return the form in which a choice is decided otherwise, too; others that were expected are looked at with it.
+
+        Args:
+            base: The form that it is tried on, lowered as it is.
+            keys: Of the choice.
+
+        Raises:
+            RefusedFormError: There is none.
+        """
+        changed = base.changed | {*keys}
+        if keys in self._expected and not self.has(changed):
+            self._look(base, keys)
+        return self._told.get(changed) or self.of(changed)
+
+    def _look(self, base: Form, first: Keys) -> None:
+        """Look at an expected choice and at others of the same passes that lie apart from it, if there are any."""
+        passes = {pass_of(key) for key in first}
+        alike = {first: self._expected[first]}
+        alike |= {k: own for k, own in self._expected.items() if {*map(pass_of, k)} == passes}
+        together = {keys: self._expected.pop(keys) for keys in lying_apart(self._around, alike)}
+        if len(together) == 1:
+            return
+        found = self._lowered(base.changed | {key for keys in together for key in keys})
+        if isinstance(found, RefusedFormError) or found.handed != base.handed:
+            return
+        for keys, change in told_apart(base.parts, found.parts, together).items():
+            changed = base.changed | {*keys}
+            problems = base.problems - change.gone + change.new
+            self._told[changed] = Form(changed, problems, base.handed, {})
+
+    def has(self, changed: frozenset[str]) -> bool:
+        """Whether the form was looked at before, alone or among others."""
+        return changed in self._known or changed in self._told
 
     def of(self, changed: frozenset[str]) -> Form:
-        """Return the form in which these sites are taken back.
+        """Return the form in which these sites are taken back, lowered as it is.
 
         Raises:
             RefusedFormError: There is none.

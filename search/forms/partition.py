@@ -109,6 +109,7 @@ class _Search:
         Classes of a pass are not looked at where models rule out the model without the whole pass, or where that is
         the same.
         """
+        self.forms.expect(base, [(key,) for key in keys if key != every_site(pass_of(key))])
         found = [self._proposal(base, key) for key in keys]
         proposals = [each for each in found if each is not None]
         proposals += self._pairs(base, keys, proposals)
@@ -128,10 +129,11 @@ class _Search:
         }
         pairs = [pair for pair in neighbours(base, gains) if not alone.isdisjoint(pair)]
         pairs.sort(key=lambda pair: -sum(gains[key] for key in pair))
-        found = []
-        for pair in pairs[:MOST_PAIRS]:
-            if self.is_over():
-                break
+        found, pairs = [], pairs[:MOST_PAIRS]
+        self.forms.expect(base, pairs)
+        for pair in pairs:
+            if self.is_over() and not self.forms.has(base.changed | {*pair}):
+                continue
             proposal = self._pair(base, pair, max(0.0, *(gains[key] for key in pair)))
             if proposal is not None:
                 found.append(proposal)
@@ -140,7 +142,7 @@ class _Search:
     def _pair(self, base: Form, pair: tuple[str, str], beyond: float) -> Proposal | None:
         """A pair, if it gains more than so many seconds by the models; no other is noted."""
         try:
-            form = self.forms.of(base.changed | {*pair})
+            form = self.forms.beside(base, pair)
             between = difference(base, form)
             by_models = predicted(between, self.estimate)
         except (RefusedFormError, ScheduleError):
@@ -157,11 +159,11 @@ class _Search:
         if whole is not None:
             self._note(base, (key,), whole, reason="so is its whole pass")
             return None
-        if self.is_over():
+        if self.is_over() and not self.forms.has(base.changed | {key}):
             self._note(base, (key,), FormOutcome.NOT_MEASURED)
             return None
         try:
-            form = self.forms.of(base.changed | {key})
+            form = self.forms.beside(base, (key,))
             between = difference(base, form)
             by_models = predicted(between, self.estimate)
         except (RefusedFormError, ScheduleError) as refused:

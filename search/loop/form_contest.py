@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 
 from wpk.errors import EngineError
 from wpk.graph_passes import every_site, pass_of
@@ -47,7 +47,10 @@ MOST_MISSING = 8
 
 LOOK_SHARE, LOOK_SECONDS = 0.1, 120.0
 """What looking at forms by models alone may take, before measuring and again behind it: a part of the budget, and where
-there is none so many seconds."""
+there is none so many seconds. Nothing waits for it as long as kernels compile."""
+
+MOST_KEPT = 8
+"""Lowered forms that are kept: those last looked at are what is measured next, and what engines are made of."""
 
 STAGE = "looking at forms"
 
@@ -164,16 +167,28 @@ class FormContest:
             budget: Of measuring; None where the models decide alone.
             tell: Told of the progress.
         """
-        self.lower, self._forms = lower, Forms(lower, form_of(lowered))
+        self.lower: Lower = lru_cache(MOST_KEPT)(lower)
+        self._forms = Forms(self.lower, form_of(lowered))
         self._estimates = estimates
         self._keys = in_order(lowered, self._forms.fixed, self._estimates.headroom)
         seconds = None if budget is None else budget.seconds
         self._look = LOOK_SECONDS if seconds is None else LOOK_SHARE * seconds
         self._until, self._tell = 0.0, tell
+        self._is_free: Callable[[], bool] = lambda: False
 
-    def look(self) -> None:
-        """Find out what is worth measuring, once."""
+    def look(self, is_free: Callable[[], bool] = lambda: False) -> None:
+        """Find out what is worth measuring, once.
+
+        Args:
+            is_free: Whether other work goes on that would be waited for: then looking costs no time, and what
+                engines of other forms will be made of is looked at, too.
+        """
+        self._is_free = is_free
         _ = self._proposed
+        if is_free():
+            others = [*self._apart().values(), *self._unfused().values()]
+            self._estimates.prepare((p for form in others for p in form.problems), is_free)
+        self._is_free = lambda: False
 
     @property
     def least_problems(self) -> int | None:
@@ -203,6 +218,8 @@ class FormContest:
         """
         tuning = FormTuning(how, self.lower, self._estimates, compiler, tuned)
         judge = ByMeasuring(partial(self._measured, tuning), best_seconds(tuned))
+        left = how.tuning.budget.seconds
+        self._look = self._look if left is None else min(self._look, left)
         self._begin()
         estimate = self._estimates.seconds
         found = best_partition(self._forms, estimate, judge, self._keys, self._is_over)
@@ -237,8 +254,12 @@ class FormContest:
         return {} if form is None else {UNFUSED: form}
 
     def _known(self, *keys: str) -> Form | None:
+        """A form; None where there is none, or where looking at it would take longer than it may."""
+        changed = frozenset(keys)
+        if self._is_over() and not self._forms.has(changed):
+            return None
         try:
-            return self._forms.of(frozenset(keys))
+            return self._forms.of(changed)
         except RefusedFormError:
             return None
 
@@ -258,4 +279,4 @@ class FormContest:
         self._until = time.monotonic() + self._look
 
     def _is_over(self) -> bool:
-        return time.monotonic() >= self._until
+        return time.monotonic() >= self._until and not self._is_free()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from math import inf
 
-from wpk.errors import ScheduleError
+from wpk.errors import GraphError, ScheduleError, UnsupportedError
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.problems import Problem
 from wpk.search.forms import Estimates, Form, Proposal
@@ -59,6 +60,8 @@ class FormTuning:
         estimates: What the models have to say.
         compiler: Compiles what they like best.
         choices: What may compute each problem, those of the usual form among them; grows.
+        clock: Seconds that only go forward.
+        since: When its budget was what is left.
     """
 
     how: ModelTuning
@@ -66,37 +69,46 @@ class FormTuning:
     estimates: Estimates
     compiler: Compiler
     choices: Choices
+    clock: Callable[[], float] = time.monotonic
+    since: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        """Time passes from now on."""
+        self.since = self.clock()
 
     def measure(
         self, proposals: Sequence[Proposal], problems: Collection[Problem]
     ) -> Mapping[Problem, float]:
         """Tune problems of proposed forms, each once; return the best times of those that ran."""
-        begun = time.monotonic()
-        forms = self._affordable(proposals, problems)
-        if not forms:
+        self._pass()
+        has = self._holding(self._affordable(proposals, problems))
+        if not has:
             return {}
-        lowered = {changed: self.lower(changed) for changed in dict.fromkeys(forms.values())}
-        has = {problem: lowered[changed] for problem, changed in forms.items()}
         seed, tell = self.how.tuning.seed, self.how.tell
         first, second = (FormCases(e, has, seed + n, tell) for n, e in enumerate(self.how.cases))
         static = self._chosen(fitting({p: each.program for p, each in has.items()}))
         has = {problem: has[problem] for problem in static.kernels}
+        self._pass()
         with Offers(self.how.equipment.lease, has) as offers:
             how = replace(self.how, equipment=replace(self.how.equipment, offers=offers))
             tasks, twins = self._tasks(how, has, static)
             tuned = how.tuned(tasks, twins, static, (first, second))
         self.choices = self.choices.beside(tuned)
-        spent = time.monotonic() - begun
         own = (tuned.results[problem] for problem in twins)
-        fresh = sum(len(each.tried) - each.known for each in own)
-        self.how = self.how.within(self.how.tuning.budget.less(spent, fresh))
+        self._pass(sum(len(each.tried) - each.known for each in own))
         return best_seconds(tuned)
+
+    def _pass(self, trials: int = 0) -> None:
+        """Take what was spent since off the budget: time, whatever it went for, and trials."""
+        now = self.clock()
+        budget = self.how.tuning.budget.less(now - self.since, trials)
+        self.how, self.since = self.how.within(budget), now
 
     def _chosen(self, problems: Sequence[Problem]) -> StaticChoices:
         """What the models choose; without problems of which no kernel compiles."""
         shortlists = self.estimates.of(problems)
         try:
-            return choose_among(shortlists, self.compiler, self.how.tell)
+            return choose_among(shortlists.values(), self.compiler, self.how.tell)
         except ScheduleError:
             if len(problems) == 1:
                 return StaticChoices({}, {}, {})
@@ -117,6 +129,15 @@ class FormTuning:
             if len(forms) + len(fresh) <= most:
                 forms |= dict.fromkeys(fresh, proposal.form.changed)
         return forms
+
+    def _holding(self, forms: Mapping[Problem, frozenset[str]]) -> dict[Problem, LoweredModel]:
+        """Lower forms; without problems that these do not have after all: they were looked at among others."""
+        lowered = dict[frozenset[str], LoweredModel]()
+        for changed in dict.fromkeys(forms.values()):
+            with suppress(UnsupportedError, GraphError):
+                lowered[changed] = self.lower(changed)
+        own = {changed: {*each.program.problems} for changed, each in lowered.items()}
+        return {p: lowered[changed] for p, changed in forms.items() if p in own.get(changed, ())}
 
     def _tasks(
         self, how: ModelTuning, has: Mapping[Problem, LoweredModel], static: StaticChoices
@@ -142,7 +163,8 @@ class FormTuning:
             return True
         try:
             shortlists = self.estimates.of(missing)
-            found = choose_among(shortlists, self.compiler, self.how.tell, count=ONE)
+            asked = shortlists.values(), self.compiler, self.how.tell
+            found = choose_among(*asked, count=ONE)
         except ScheduleError:
             return False
         self.choices = self.choices.beside(static_choices(found))

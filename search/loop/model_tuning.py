@@ -24,7 +24,7 @@ from wpk.search.models import StaticChoices
 from wpk.search.searchers import find_searcher
 from wpk.search.store import MODELS, RunRecord, StoreKey, TuningStore, look_up
 from wpk.targets import Target
-from wpk.trial import Regime
+from wpk.trial import Regime, Trial
 from wpk.trial_bench import (
     Bench,
     CompileAhead,
@@ -172,17 +172,24 @@ def _measure_static(
         What each took, in seconds; None where it did not run.
     """
     seconds: dict[Problem, float | None] = dict.fromkeys(problems)
+    requests = [Request(p, static.kernels[p].finalist.candidate) for p in problems]
+    keys = [StoreKey(each.problem, each.candidate.maker, session.setup) for each in requests]
+    known = [_trials_of(*both, session) for both in zip(requests, keys, strict=True)]
+    bench = session.bench
+    bench.expect([each for each, trials in zip(requests, known, strict=True) if not trials])
     stage = "measuring static choices"
-    for done, problem in enumerate(problems):
+    for done, (request, key, trials) in enumerate(zip(requests, keys, known, strict=True)):
         tell(stage, done, len(problems))
-        candidate = static.kernels[problem].finalist.candidate
-        key = StoreKey(problem, candidate.maker, session.setup)
-        known = look_up(session.store, key, session.regime).histories
-        trials = [each.trial for each in known if each.trial.candidate == candidate]
-        for trial in [] if trials else session.bench.measure([Request(problem, candidate)]):
+        for trial in [] if trials else bench.measure([request]):
             own = replace(trial, proposer=MODELS)
             session.store.record(session.run.id, key, own, session.regime)
             trials.append(own)
-        seconds[problem] = next((trial.cost for trial in trials if trial.ran), None)
+        seconds[request.problem] = next((trial.cost for trial in trials if trial.ran), None)
     tell(stage, len(problems), len(problems))
     return seconds
+
+
+def _trials_of(request: Request, key: StoreKey, session: Session) -> list[Trial]:
+    """What the store knows of a candidate."""
+    histories = look_up(session.store, key, session.regime).histories
+    return [each.trial for each in histories if each.trial.candidate == request.candidate]

@@ -93,7 +93,8 @@ def preview_of(
         if isinstance(operator.problem, Fallback):
             continue
         names.setdefault(operator.problem, []).append(operator.name)
-    shortlists = shortlist_problems(names, TEMPLATES, target, skip, tell, pruning)
+    scored = shortlist_problems(names, TEMPLATES, target, skip, tell, pruning)
+    shortlists = {each.problem: each for each in scored}
     known = _known([shortlists[p] for p in names if p in tuned], target, tuning)
     problems = tuple(
         _problem(tuple(names[problem]), each, known.get(problem, 0), tuning, problem in tuned)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wpk.build import Compilation, CompiledKernel
@@ -22,8 +22,8 @@ from wpk.search.models.static_search import (
 )
 from wpk.targets import Target
 
-Compiler = Callable[[Sequence[KernelSource]], Iterable[Compilation]]
-"""Compiles kernels, in any order; `wpk.build.pool.CompilePool.compile` is one."""
+Compiler = Callable[[Iterable[KernelSource]], Iterable[Compilation]]
+"""Compiles kernels as they come, in any order; `wpk.build.pool.CompilePool.compile` is one."""
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,20 @@ def search_model(
     Raises:
         ScheduleError: A problem has no schedule that compiles; says why of each.
     """
-    shortlists = shortlist_problems(problems, templates, target, skip, progress, pruning)
-    return choose_among(shortlists, compiler, progress)
+    scored = shortlist_problems(problems, templates, target, skip, progress, pruning)
+    return choose_among(scored, compiler, progress)
 
 
 def choose_among(
-    shortlists: Mapping[Problem, Shortlists],
+    scored: Iterable[Shortlists],
     compiler: Compiler,
     progress: Progress,
     count: int = FINALISTS,
 ) -> StaticChoices:
-    """Choose a schedule for each problem that has been shortlisted.
+    """Choose a schedule for each problem that is shortlisted; the first compile while others are scored.
 
     Args:
-        shortlists: What the models have to say of each.
+        scored: What the models have to say of each problem, taken as it comes.
         compiler: Compiles the schedules that the models like best.
         progress: Told of compiling.
         count: How many of a problem's are compiled in a round.
@@ -88,35 +88,72 @@ def choose_among(
     Raises:
         ScheduleError: A problem has no schedule that compiles; says why of each.
     """
-    compiled: dict[str, Compilation] = {}
-    finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(shortlists, ())
-    choices: dict[Problem, KernelChoice] = {}
-    while waiting := [problem for problem in shortlists if problem not in choices]:
-        batches = {p: shortlists[p].finalists(len(finalists[p]), count) for p in waiting}
-        _compile(batches.values(), compiled, compiler, progress)
+    search = _ModelSearch(compiler, progress, count)
+    search.round(scored)
+    while waiting := [p for p in search.shortlists if p not in search.choices]:
+        search.round([search.shortlists[problem] for problem in waiting])
+    return search.chosen()
+
+
+class _ModelSearch:
+    """The rounds of a static search: what was scored, instantiated, compiled and chosen so far."""
+
+    def __init__(self, compiler: Compiler, progress: Progress, count: int) -> None:
+        self.shortlists: dict[Problem, Shortlists] = {}
+        self.choices: dict[Problem, KernelChoice] = {}
+        self._compiler, self._progress, self._count = compiler, progress, count
+        self._finalists: dict[Problem, tuple[Finalist, ...]] = {}
+        self._compiled: dict[str, Compilation] = {}
+
+    def round(self, scored: Iterable[Shortlists]) -> None:
+        """Compile the next finalists of some problems, each as soon as it comes; choose where one of them can be used."""
+        batches: dict[Problem, tuple[Finalist, ...]] = {}
+        _compile(self._sources(scored, batches), self._compiled, self._compiler, self._progress)
         for problem, batch in batches.items():
-            finalists[problem] += batch
-            choice = choose(shortlists[problem], finalists[problem], compiled)
-            if choice is None and len(batch) < count:
-                choice = _last_resort(shortlists[problem], finalists[problem], compiled)
+            asked = self.shortlists[problem], self._finalists[problem], self._compiled
+            choice = choose(*asked)
+            if choice is None and len(batch) < self._count:
+                choice = _last_resort(*asked)
             if choice is not None:
-                choices[problem] = choice
-    kernels = {digest: each.kernel for digest, each in compiled.items() if each.kernel is not None}
-    return StaticChoices(choices, kernels, dict(shortlists))
+                self.choices[problem] = choice
+
+    def chosen(self) -> StaticChoices:
+        """The choices, where there is one for each problem."""
+        kernels = {d: each.kernel for d, each in self._compiled.items() if each.kernel is not None}
+        return StaticChoices(self.choices, kernels, self.shortlists)
+
+    def _sources(
+        self, scored: Iterable[Shortlists], batches: dict[Problem, tuple[Finalist, ...]]
+    ) -> Iterator[KernelSource]:
+        """Kernels of the next finalists, noted by their problem as they come."""
+        for shortlists in scored:
+            problem = shortlists.problem
+            known = self._finalists.get(problem, ())
+            batch = shortlists.finalists(len(known), self._count)
+            self.shortlists[problem], self._finalists[problem] = shortlists, known + batch
+            batches[problem] = batch
+            for finalist in batch:
+                yield from finalist.sources
 
 
 def _compile(
-    batches: Iterable[tuple[Finalist, ...]],
+    sources: Iterable[KernelSource],
     compiled: dict[str, Compilation],
     compiler: Compiler,
     progress: Progress,
 ) -> None:
-    """Compile the kernels of some finalists that were not compiled yet."""
-    every = dict.fromkeys(source for batch in batches for each in batch for source in each.sources)
-    sources = [source for source in every if source.digest not in compiled]
-    for done, outcome in enumerate(compiler(sources), start=1):
+    """Compile kernels that were not compiled yet, each once."""
+    asked: set[str] = set()
+
+    def fresh() -> Iterator[KernelSource]:
+        for source in sources:
+            if source.digest not in compiled and source.digest not in asked:
+                asked.add(source.digest)
+                yield source
+
+    for done, outcome in enumerate(compiler(fresh()), start=1):
         compiled[outcome.source.digest] = outcome
-        progress("compiling kernels", done, len(sources))
+        progress("compiling kernels", done, len(asked))
 
 
 def _last_resort(

@@ -9,7 +9,7 @@ problems together: `shortlist_all`, `Shortlists.finalists`, compile, `choose`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -237,22 +237,20 @@ def shortlist_problems(
     skip: Collection[str],
     tell: Progress,
     pruning: Pruning = WAVES,
-) -> dict[Problem, Shortlists]:
-    """Shortlist every template for each distinct problem, as `shortlist_all` does.
+) -> Iterator[Shortlists]:
+    """Shortlist every template for each distinct problem, as `shortlist_all` does; one after the other, as they are asked for.
 
     Problems that differ in numbers only have the same schedules, bounds and estimates: they are scored once.
     """
     distinct = list(dict.fromkeys(problems))
-    shortlists: dict[Problem, Shortlists] = {}
     scored: dict[Problem, Shortlists] = {}
     for done, problem in enumerate(distinct):
         tell("scoring schedules", done, len(distinct))
         alike = lifted(problem).problem
         if alike not in scored:
             scored[alike] = shortlist_all(problem, templates, target, skip, pruning)
-        shortlists[problem] = replace(scored[alike], problem=problem)
+        yield replace(scored[alike], problem=problem)
     tell("scoring schedules", len(distinct), len(distinct))
-    return shortlists
 
 
 def _refused(template: Template, reason: str) -> Funnel:

@@ -1,6 +1,6 @@
 """A small template, problems, and a compiler that answers from rules: no GPU, no NVRTC."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -139,9 +139,10 @@ class DummyCompiler:
     def __post_init__(self) -> None:
         self.rounds: list[list[str]] = []
 
-    def compile(self, sources: Sequence[KernelSource]) -> list[Compilation]:
-        self.rounds.append([source.text for source in sources])
-        return [self._compilation(source) for source in sources]
+    def compile(self, sources: Iterable[KernelSource]) -> list[Compilation]:
+        asked = list(sources)
+        self.rounds.append([source.text for source in asked])
+        return [self._compilation(source) for source in asked]
 
     def _compilation(self, source: KernelSource) -> Compilation:
         answer = self.rule(source.text)

@@ -105,16 +105,21 @@ class CompilePool:
     ) -> Iterator[Compilation]:
         """Yield the outcome of every distinct source, in order of completion.
 
+        Each begins to compile when it comes, and the first outcome is yielded when all have come.
         Stopping early is allowed: what is not yet compiled then is not compiled.
         """
-        futures = [self.submit(source) for source in dict.fromkeys(sources)]
+        submitted: dict[KernelSource, Future[Compilation]] = {}
         try:
+            for source in sources:
+                if source not in submitted:
+                    submitted[source] = self.submit(source)
+            futures = list(submitted.values())
             for done, future in enumerate(as_completed(futures), start=1):
                 if progress is not None:
                     progress(done, len(futures))
                 yield future.result()
         finally:
-            for future in futures:
+            for future in submitted.values():
                 future.cancel()
 
     def submit(self, source: KernelSource) -> Future[Compilation]:

@@ -1,14 +1,14 @@
 """From a lowered model to its plan: models choose or the GPU decides, then everything is checked, as in the docs' picture."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
 from wpk.assembly import EvidenceBook, assemble, with_evidence
 from wpk.backends import open_device
-from wpk.beside import Beside, awaited
+from wpk.beside import Beside, Handover, awaited
 from wpk.build import CompilePool
 from wpk.checks import with_checks
 from wpk.lowering.lowered_model import LoweredModel
@@ -65,8 +65,8 @@ class Shop:
     forms: ModelForms | None
     begun: float | None
 
-    def scored(self, lowered: LoweredModel) -> dict[Problem, Shortlists]:
-        """What the models have to say of each problem."""
+    def scored(self, lowered: LoweredModel) -> Iterator[Shortlists]:
+        """What the models have to say of each problem, one after the other."""
         job, skipped = self.job, self.job.build.skip_templates
         asked = lowered.program.problems, TEMPLATES, job.target, skipped, job.progress
         return shortlist_problems(*asked, find_pruning(self.search.prune))
@@ -113,11 +113,15 @@ def made_plan(shop: Shop, lowered: LoweredModel) -> PlanBundle:
         tuning = None if run is None else run[0]
         cases = None if tuning is None else cases_of(lowered, tuning.seed, job.progress)
         proof = job.proof(lowered, references, cases or ())
-        scored = shop.scored(lowered)
+        handed, scored = Handover[Shortlists](), dict[Problem, Shortlists]()
+        found = choosing.submit(partial(choose_among, handed, shop.pool.compile))
+        with handed as hand_over:  # kernels of the first problems compile while others are scored
+            for each in shop.scored(lowered):
+                hand_over(each)
+                scored[each.problem] = each
         contest = shop.contest(lowered, scored, tuning)
-        found = choosing.submit(partial(choose_among, scored, shop.pool.compile))
         if contest is not None:
-            contest.look()  # while kernels compile
+            contest.look(is_free=lambda: not found.done())  # while kernels compile
         static = awaited(found, "compiling kernels", job.progress)
         if run is None or cases is None:
             made, static, forms = chosen_by_models(lowered, static, contest, shop.static)

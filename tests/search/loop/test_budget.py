@@ -83,6 +83,25 @@ def test_measuring_gets_its_share_whatever_the_rest_takes(before: float, behind:
     assert watch.for_engines() == pytest.approx(MEASURING_SHARE * 100)
 
 
+@pytest.mark.parametrize(
+    ("before", "behind", "seconds"),
+    [(20.0, 10.0, 100.0), (60.0, 20.0, 130.0), (80.0, 0.0, 130.0), (150.0, 20.0, 220.0)],
+)
+def test_a_run_is_waited_for_as_long_as_was_asked_but_for_what_cannot_be_less(
+    before: float, behind: float, seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    watch = Watch(Budget(seconds=100.0), begun=0.0, clock=clock)
+    clock.now = before
+    watch.start(behind)
+    while (watch.for_trials().seconds or 0) > 0:
+        clock.now += 0.1
+    clock.now += watch.for_engines() or 0
+    assert clock.now + behind == pytest.approx(seconds, abs=0.2)
+    told = f"the run takes about {seconds:.0f} s"
+    assert (told in caplog.text) is (seconds > 100.0)
+
+
 def test_without_a_limit_there_is_time_for_all() -> None:
     watch = Watch(Budget(trials=7), begun=0.0, clock=lambda: 1e9)
     watch.start(behind=1.0)

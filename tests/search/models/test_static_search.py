@@ -1,12 +1,13 @@
 """The static search: what is compiled, what is refused, what is chosen."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
 
-from wpk.build import KernelResources
+from wpk.build import Compilation, KernelResources
 from wpk.errors import ScheduleError
+from wpk.kernel_source import KernelSource
 from wpk.performance.work import SharedAccess
 from wpk.problems import Matmul
 from wpk.progress import silent
@@ -248,3 +249,31 @@ def test_without_a_template_the_least_estimate_is_refused_as_shortlists_are(
     with pytest.raises(ScheduleError) as same:
         shortlist_all(problem, [make_tiled(sizes=(1, 2))], H200)
     assert (error.value.what, error.value.fix) == (same.value.what, same.value.fix)
+
+
+def test_kernels_are_asked_for_as_soon_as_their_problem_is_scored(
+    tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    events: list[str] = []
+    compiler = make_compiler(lambda text: _resources())
+
+    def compiled(sources: Iterable[KernelSource]) -> list[Compilation]:
+        return compiler.compile(map(taken, sources))
+
+    def taken(source: KernelSource) -> KernelSource:
+        events.append("taken")
+        return source
+
+    def scored(stage: str, done: int, total: int, left: float | None = None) -> None:
+        if stage == "scoring schedules":
+            events.append(f"scored {done} of {total}")
+
+    products = [make_product(512, 512, 256), make_product(256, 512, 256)]
+    search_model(products, [tiled], H200, compiled, scored)
+    assert list(dict.fromkeys(events)) == [
+        "scored 0 of 2",
+        "taken",
+        "scored 1 of 2",
+        "scored 2 of 2",
+    ]
+    assert len(compiler.rounds) == 1

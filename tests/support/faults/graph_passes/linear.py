@@ -87,7 +87,7 @@ FAULTS = (
         "columns lose their means though rows keep theirs",
         "norm-into-product",
         "products.norm_into_product",
-        'if is_op(norm, "LayerNormalization"):',
+        "if centred:",
         "if is_op(norm, *NORMS):",
         _RMS_NORM,
         "g w",
