@@ -180,7 +180,7 @@ class NormalisationAcrossTemplate(SingleKernelTemplate[Normalisation, Normalisat
             stores=stores,
             blocks=tiles * blocks,
             threads=threads,
-            registers=64.0 * problem.numbers.bytes / 4 + 32,
+            registers=24 + 40.0 * problem.numbers.bytes / 4,
             shared_bytes=_shared_bytes(problem, columns),
             thread_loads=elements / threads * (statistics + 2),
             slots=elements / threads * _SLOTS,
