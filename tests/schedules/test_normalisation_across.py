@@ -152,6 +152,11 @@ def test_without_a_fault_nothing_is_seen(checking_execution: Any) -> None:
     assert _error(checking_execution, TEMPLATE) <= 1
 
 
+def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:
+    (source,) = TEMPLATE.instantiate(turned(), replace(PAIR, rows=16, threads=256, blocks=8))
+    assert_golden("schedules/normalisation_across.cu", source.text)
+
+
 def test_refuses_in_words() -> None:
     problem = turned()
     assert TEMPLATE.why_not(problem, H200) is None
