@@ -67,7 +67,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
     """Plain convolutions over images of one to four channels in every precision."""
 
     name: ClassVar[str] = "conv_patch"
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = PatchSchedule
