@@ -28,7 +28,7 @@ class Work:
         thread_flops: Operations of a thread (COMP_thread).
         block_transactions: Global memory transactions that load a block's input (NUM_trans).
         thread_loads: Shared memory load instructions of a thread (N_load).
-        store_bytes: Bytes that a block writes to global memory.
+        store_bytes: Bytes that a block writes to global memory, and reads as operands of what it writes.
         steps: Dependent load-compute iterations of a block (1 where everything is loaded at once).
         stages: Iterations whose loads are in flight at once (1: no prefetching).
         combined_bytes: Partial sums that one block reads and adds after its steps, where a
@@ -40,6 +40,7 @@ class Work:
         slots_beside: Whether these are issued while the unit multiplies, which then does not wait for them.
         end_slots: Issue slots of a thread behind its last step, of all of its tiles: what is computed of sums
             before they are stored.
+        end_fetches: Loads that a thread waits for behind its last step, one after another: operands of what is stored.
         chain_cycles: Cycles that a block takes for a step however little it computes: one load after
             another from shared memory that products wait for.
         beside_cycles: Cycles of an SM that threads of a block compute while products of its other warpgroups, or of
@@ -72,6 +73,7 @@ class Work:
     thread_slots: Floats | float = 0.0
     slots_beside: bool = False
     end_slots: Floats | float = 0.0
+    end_fetches: Floats | float = 0.0
     chain_cycles: Floats | float = 0.0
     beside_cycles: Floats | float = 0.0
     turns: Floats | float = 1.0

@@ -65,6 +65,7 @@ def in_turn(work: Work, columns: Columns) -> Work:
     """
     most, blocks = turns(work.blocks, columns), _blocks(work.blocks, columns)
     average = work.blocks / blocks
+    in_turns = 1 + columns.get("pingpong", np.zeros_like(columns["persistent"]))  # of two, one waits meanwhile
     return replace(
         work,
         blocks=blocks,
@@ -73,6 +74,7 @@ def in_turn(work: Work, columns: Columns) -> Work:
         thread_loads=work.thread_loads * most,
         thread_slots=work.thread_slots * most,
         end_slots=work.end_slots * most,
+        end_fetches=work.end_fetches * most / in_turns,
         steps=work.steps * most,
         block_transactions=work.block_transactions * average,
         store_bytes=work.store_bytes * average,
