@@ -45,8 +45,13 @@ def passed_bytes(problem: Convolution | Matmul) -> float:
 
 
 def fetched_together(problem: Convolution | Matmul) -> float:
-    """Return the elements for whose operands a thread asks at once as it stores (tile_store.cuh); 0 where it asks for none."""
-    return float(_AT_ONCE * store_width(problem)) if _row_operands(problem) else 0.0
+    """Return the elements for whose operands a thread asks at once as it stores (tile_store.cuh); 0 where it asks for none.
+
+    Where columns of the output lie apart, each of its elements has columns of its own, whose operands are asked for, too.
+    """
+    apart = problem.y.strides[_AXES[type(problem)][3]] != 1
+    asked = problem.epilogue.operands if apart else _row_operands(problem)
+    return float(_AT_ONCE * store_width(problem)) if asked else 0.0
 
 
 def _row_operands(problem: Convolution | Matmul) -> list[Tensor]:
