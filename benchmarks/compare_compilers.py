@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print a line a unit whose products differ, and how many do; 1 where there are any."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("library", type=Path, help="another libnvrtc")
-    parser.add_argument("units", nargs="*", type=Path, metavar="UNIT.cu", help="instead of golden ones")
+    parser.add_argument(
+        "units", nargs="*", type=Path, metavar="UNIT.cu", help="instead of golden ones"
+    )
     parser.add_argument("--arch", default="sm_90a", help="what is compiled for (sm_90a)")
     given = parser.parse_args(arguments)
     units = given.units or sorted(GOLDEN.glob("*.cu"))
@@ -62,7 +64,9 @@ def compare(units: Sequence[Path], here: Compiler, other: Compiler, arch: str) -
     different = 0
     for unit in units:
         source = _source(unit)
-        lines = list(differences(products(here.ptx(source, arch)), products(other.ptx(source, arch))))
+        lines = list(
+            differences(products(here.ptx(source, arch)), products(other.ptx(source, arch)))
+        )
         different += bool(lines)
         for line in lines:
             print(f"{unit.name}: {line}")

@@ -45,9 +45,7 @@ def images(kind: NormKind, along: bool = False) -> Normalisation:
     x = Tensor(DType.FP32, (13 * 37, 1, 13), alignment=4)
     y = Tensor(DType.FP32, (13 * 40, 40, 1), padding=3, alignment=16) if along else x
     shortcut = Epilogue(apply("Add", Acc(), Operand(0)), (x,))
-    return Normalisation(
-        kind, Extent(2, "n"), (2, 13), 37, EPSILON, Operand(0), (x,), y, shortcut
-    )
+    return Normalisation(kind, Extent(2, "n"), (2, 13), 37, EPSILON, Operand(0), (x,), y, shortcut)
 
 
 def normalised(kind: NormKind, v: np.ndarray) -> np.ndarray:
@@ -88,7 +86,9 @@ def test_channels_agree_with_float64(
 
 @pytest.mark.parametrize("schedule", [PAIR, ONE], ids=str)
 def test_turned_rows_with_what_follows(
-    schedule: NormalisationAcrossSchedule, checking_execution: Any, assert_close: Callable[..., None]
+    schedule: NormalisationAcrossSchedule,
+    checking_execution: Any,
+    assert_close: Callable[..., None],
 ) -> None:
     """21 rows of 53, their places padded to 24, with a scale and a shift of each."""
     problem = turned(21, 53)

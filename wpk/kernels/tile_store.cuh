@@ -29,8 +29,8 @@ WPK_DEVICE int stagedColumn(int column)
     return V == 8 ? column / 8 * 4 + column % 4 + column / 4 % 2 * kSecond : column;
 }
 
-// Where a row of the staging begins. Lanes that take rows, as they do where y's columns are apart, read four of them from
-// each group of banks: every fourth row moves on by two columns, for which rows have room.
+// Where a row of the staging begins. Lanes that take rows, as they do where y's columns are apart, read four of them
+// from each group of banks: every fourth row moves on by two columns, for which rows have room.
 template <class Problem, class Shape>
 WPK_DEVICE int stagedRow(int row)
 {

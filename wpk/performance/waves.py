@@ -87,7 +87,8 @@ def _wave(work: Work, held: Floats, rates: StepRates, passes: Floats | float) ->
     steps: Floats = np.maximum(work.steps, 1) * (overlapped(*limits) + rates.sync)
     multicast = np.where(work.multicast, _MULTICAST_CYCLES, 0.0)
     fetches = FILL_CYCLES * np.asarray(work.end_fetches)
-    return rates.ends + multicast + steps + _tail(work) + fetches + rates.ending(held)
+    cycles: Floats = rates.ends + multicast + steps + _tail(work) + fetches + rates.ending(held)
+    return cycles
 
 
 def _tail(work: Work) -> Floats:

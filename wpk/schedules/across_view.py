@@ -110,9 +110,7 @@ def _set_apart(problem: Normalisation, axis: int) -> tuple[Normalisation, int]:
         outer=(1, problem.leading.value, *problem.outer[1:]),
         inputs=tuple(map(_split, problem.inputs)),
         y=_split(problem.y),
-        epilogue=replace(
-            problem.epilogue, operands=tuple(map(_split, problem.epilogue.operands))
-        ),
+        epilogue=replace(problem.epilogue, operands=tuple(map(_split, problem.epilogue.operands))),
     ), 1
 
 

@@ -8,9 +8,9 @@
 //
 // Statistics are computed in the numbers of the epilogue (`NumberOf`), like all else.
 //
-// Problem: Inputs over (leading, o1, row, column) where readAlongColumns, else (leading, o1, column, row); Y and Operands
-// likewise where writtenAlongColumns; kind; Prologue; Epilogue; epsilon as fp32 bits; rows, columns; readTogether,
-// writtenTogether: elements of an access; padding: zeros that follow the axis along which y lies.
+// Problem: Inputs over (leading, o1, row, column) where readAlongColumns, else (leading, o1, column, row); Y and
+// Operands likewise where writtenAlongColumns; kind; Prologue; Epilogue; epsilon as fp32 bits; rows, columns;
+// readTogether, writtenTogether: elements of an access; padding: zeros that follow the axis along which y lies.
 #pragma once
 
 #include <wpk/kernels/cluster_copy.cuh>
@@ -136,8 +136,8 @@ struct NormTile
             for (int j = 0; j < atOnce; ++j)
             {
                 const Item item(first + j * threads);
-                const int valid = first + j * threads < Item::count ? item.within(*this, Problem::rows, Problem::columns)
-                                                                    : 0;
+                const int valid =
+                    first + j * threads < Item::count ? item.within(*this, Problem::rows, Problem::columns) : 0;
                 if (valid > 0)
                     operands[j].load(inputs, valid, leading, o1, item.slow(*this), item.fast(*this));
             }
@@ -174,8 +174,8 @@ struct NormTile
             for (int j = 0; j < atOnce; ++j)
             {
                 const Item item(first + j * threads);
-                const int valid = first + j * threads < Item::count ? item.within(*this, Problem::rows, Problem::columns)
-                                                                    : 0;
+                const int valid =
+                    first + j * threads < Item::count ? item.within(*this, Problem::rows, Problem::columns) : 0;
                 if (valid > 0)
                     operands[j].load(pointers, valid, leading, o1, item.slow(*this), item.fast(*this));
             }

@@ -84,7 +84,9 @@ class NormalisationAcrossTemplate(SingleKernelTemplate[Normalisation, Normalisat
             return missing
         view = across_view(problem)
         if view is None:
-            return "elements of rows follow each other, where they are read and where they are written"
+            return (
+                "elements of rows follow each other, where they are read and where they are written"
+            )
         if len(view.outer) > 1:
             return f"{len(view.outer) + 2} outer axes, at most 3 are carried"
         seen = view.problem
@@ -162,13 +164,16 @@ class NormalisationAcrossTemplate(SingleKernelTemplate[Normalisation, Normalisat
         )
         run = rows * seen.y.dtype.bytes
         in_parts = (not view.written_along_columns) & (run < SECTOR_BYTES)
-        stores = stored_bytes(seen.y, shape, written) * np.where(in_parts, PART_STORE_BYTES / run, 1.0)
+        stores = stored_bytes(seen.y, shape, written) * np.where(
+            in_parts, PART_STORE_BYTES / run, 1.0
+        )
         if not view.read_along_columns:
             loads = loads * short_run(rows, problem.inputs[0].dtype.bytes)
         statistics = PASSES[problem.kind] - 1
         of_warp = ceil_divide(rows, threads / _WARP)
         meeting = np.where(blocks > 1, _MEETING_CYCLES, _ALONE_CYCLES)
-        looks = of_warp * statistics * (ceil_divide(share, float(_WARP)) * _LOOK_CYCLES + meeting)
+        of_lane = np.ceil(share / _WARP)
+        looks = of_warp * statistics * (of_lane * _LOOK_CYCLES + meeting)
         rounds = ceil_divide(elements, threads * together * np.clip(64 / together, 1, 8)) - 1
         rounds = rounds + (len(seen.epilogue.operands) > 0) * ceil_divide(
             elements, threads * stored * np.clip(32 / stored, 1, 4)
@@ -248,7 +253,7 @@ def _shared_bytes(problem: Normalisation, columns: Columns) -> Floats:
     view = _view(problem)
     rows, blocks = (columns[name].astype(np.float64) for name in ("rows", "blocks"))
     unit = float(_unit(view))
-    share = ceil_divide(ceil_divide(_column_room(view), blocks), unit) * unit
+    share = np.ceil(ceil_divide(_column_room(view), blocks) / unit) * unit
     numbers = _STATISTICS * blocks + 2 + share + 1 - share % 2
     total: Floats = rows * (numbers * problem.numbers.bytes + _STATISTICS * _BARRIER_BYTES)
     return total

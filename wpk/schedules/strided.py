@@ -102,5 +102,7 @@ def stored_bytes(tensor: Tensor, shape: Sequence[int], fastest: int) -> float:
     """
     size = tensor.dtype.bytes
     elements = prod(shape) + tensor.padding * (prod(shape) // max(1, shape[fastest]))
+    if tensor.strides[fastest] == 1:
+        return float(elements * size)
     share = min(1.0, abs(tensor.strides[fastest]) * size / SECTOR_BYTES)
-    return float(elements * (size if tensor.strides[fastest] == 1 else max(size, PART_STORE_BYTES * share)))
+    return float(elements * max(size, PART_STORE_BYTES * share))

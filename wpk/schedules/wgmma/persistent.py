@@ -65,7 +65,8 @@ def in_turn(work: Work, columns: Columns) -> Work:
     """
     most, blocks = turns(work.blocks, columns), _blocks(work.blocks, columns)
     average = work.blocks / blocks
-    in_turns = 1 + columns.get("pingpong", np.zeros_like(columns["persistent"]))  # of two, one waits meanwhile
+    # Of two warpgroups in turns, one waits while the other multiplies.
+    in_turns = 1 + columns.get("pingpong", np.zeros_like(columns["persistent"]))
     return replace(
         work,
         blocks=blocks,
