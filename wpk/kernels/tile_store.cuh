@@ -34,7 +34,7 @@ WPK_DEVICE int stagedColumn(int column)
 template <class Problem, class Shape>
 WPK_DEVICE int stagedRow(int row)
 {
-    return row * Shape::stagingStride + (Problem::Y::column != 1 ? row / 4 * 2 : 0); // @rows_shifted
+    return row * Shape::stagingStride + (Problem::Y::column != 1 ? row / 4 * 2 : 0);
 }
 
 // Writes 16 rows of a warp's columns from its staging to where the window begins. InLoop as in EpilogueColumns.

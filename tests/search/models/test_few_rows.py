@@ -39,7 +39,7 @@ def test_estimates_are_near_to_measured_times_and_below_those_of_tiles(
 def test_a_matrix_is_expected_in_memory_where_it_is_constant() -> None:
     held = 2 * 4096 * 4096
     assert held < H100.l2_bytes
-    for rows in (1, 16, 17, 197):
+    for rows in (1, 16, 17, 64):
         limit = bound(matmul(rows, 4096, 4096), H100)
         assert limit.streamed_bytes == held
         assert limit.limiter == "L2", "the bound itself counts on the cache"
