@@ -131,6 +131,12 @@ def _softmax(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(sketch.node("Softmax", name, [x], axis=-1), size)
 
 
+def _softmax_across(sketch: Sketch, name: str, size: Shape) -> None:
+    """Of an axis that is not the last."""
+    x = sketch.input(f"{name}.given", size)
+    sketch.output(sketch.node("Softmax", name, [x], axis=1), size)
+
+
 def _group_norm(sketch: Sketch, name: str, size: Shape) -> None:
     """With a scale of each channel and ReLU; ``size`` is batch, channels, width and groups."""
     n, c, width, groups = size
@@ -356,6 +362,12 @@ STUDIES: Mapping[str, Study] = {
     "normalisation": Study(Precision.FP32, _softmax, _MATRICES),
     "normalisation_cluster": Study(
         Precision.FP16, _group_norm, ((1, 64, 56, 1), (1, 256, 64, 32), (16, 256, 56, 32))
+    ),
+    "normalisation_across": Study(
+        Precision.FP16,
+        _softmax_across,
+        ((1, 3200, 512), (8, 3200, 512), (16, 784, 2048)),
+        ("normalisation",),
     ),
     "elementwise": Study(Precision.FP32, _sum, _MATRICES),
     "elementwise_tiled": Study(Precision.FP32, _crossed, _MATRICES, ("elementwise",)),

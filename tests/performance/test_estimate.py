@@ -67,8 +67,21 @@ def test_l2_traffic_limits(make_work: Make) -> None:
     assert copied == pytest.approx(limit * ACHIEVED_L2 / COPIED_L2)
 
 
+def test_of_twice_what_l2_holds_nothing_is_left(make_work: Make) -> None:
+    """A sweep evicts what the next one wants first: half of L2 beyond it costs a whole one."""
+    size, bandwidth = H200.l2_bytes, 0.93 * H200.global_bandwidth
+    seconds = [
+        float(estimate(make_work(), Bound(0.0, "L2", int(size * share), 0), H200)[0])
+        for share in (1.0, 1.5, 2.0, 4.0)
+    ]
+    nothing = float(estimate(make_work(), Bound(0.0, "L2", 0, 0), H200)[0])
+    assert seconds[0] == nothing
+    for each, swept in zip(seconds[1:], (1.0, 2.0, 4.0), strict=True):
+        assert 0 < each - swept * size / bandwidth < 2 * nothing
+
+
 def test_what_exceeds_l2_crosses_global_memory(make_work: Make) -> None:
-    large = Bound(0.0, "global memory", H200.l2_bytes + 4_464_000_000, 0)
+    large = Bound(0.0, "global memory", 4_464_000_000, 0)
     seconds = estimate(make_work(), large, H200)
     # The grid's own microseconds overlap with the millisecond of global memory.
     assert 1.2e-6 + 1e-3 <= seconds[0] < 1.001e-3 + 1.2e-6

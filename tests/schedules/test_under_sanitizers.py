@@ -12,6 +12,7 @@ import onnxruntime
 import pytest
 from support.networks.drawn_weights import parse_model
 from support.networks.one_operator import (
+    ACROSS,
     ATTENTION,
     CONVOLUTIONS,
     DEPTHWISE,
@@ -94,6 +95,7 @@ CASES = (
     Case("reduction", SUM),
     Case("normalisation", ROWS),
     Case("normalisation_cluster", LONG_ROWS, "s"),
+    Case("normalisation_across", ACROSS),
     Case("elementwise", ELEMENTS),
     Case("elementwise_tiled", TURNED),
     Case("gather", PICKED, "w"),

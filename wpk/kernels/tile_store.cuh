@@ -29,6 +29,14 @@ WPK_DEVICE int stagedColumn(int column)
     return V == 8 ? column / 8 * 4 + column % 4 + column / 4 % 2 * kSecond : column;
 }
 
+// Where a row of the staging begins. Lanes that take rows, as they do where y's columns are apart, read four of them
+// from each group of banks: every fourth row moves on by two columns, for which rows have room.
+template <class Problem, class Shape>
+WPK_DEVICE int stagedRow(int row)
+{
+    return row * Shape::stagingStride + (Problem::Y::column != 1 ? row / 4 * 2 : 0);
+}
+
 // Writes 16 rows of a warp's columns from its staging to where the window begins. InLoop as in EpilogueColumns.
 template <class Problem, class Shape, bool InLoop, class Rows>
 WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& window)
@@ -42,7 +50,9 @@ WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& wind
     // Every kColumnSets-th item of a lane has the same columns: what belongs to columns is loaded once.
     constexpr int kColumnSets = kAlongRows ? kItems : kVectors / commonDivisor(kVectors, kWarpSize);
     constexpr int kOfSet = kItems / kColumnSets, kAtOnce = minOf(kOfSet, 8); // so many are under way at once
-    constexpr int kSetsAtOnce = kAlongRows || kOfSet > 2 ? 1 : kColumnSets;
+    // Where y's columns are apart, each item has columns of its own, and several are asked for at once all the same.
+    constexpr int kSetsAlongRows = commonDivisor(kColumnSets, InLoop ? 4 : 8);
+    constexpr int kSetsAtOnce = kAlongRows ? kSetsAlongRows : kOfSet > 2 ? 1 : kColumnSets;
     static_assert(kItems % kColumnSets == 0 && kOfSet % kAtOnce == 0, "a lane takes whole groups of rows");
     using Columns = EpilogueColumns<Problem, Rows, V, InLoop>;
     for (int firstSet = 0; firstSet < kColumnSets; firstSet += kSetsAtOnce)
@@ -92,7 +102,7 @@ WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& wind
                     for (int e = 0; e < V; e += kRead)
                     {
                         const int at = stagedColumn<Shape, V>(columnOf(set)) + stagedColumn<Shape, V>(e);
-                        const auto part = load<float, kRead>(staging + row * Shape::stagingStride + at);
+                        const auto part = load<float, kRead>(staging + stagedRow<Problem, Shape>(row) + at);
                         WPK_UNROLL
                         for (int v = 0; v < kRead; ++v)
                             values[e + v] = part[v];
@@ -110,13 +120,12 @@ template <class Problem, class Shape, bool InLoop = false, class Sum, class Rows
 WPK_DEVICE void storeTiles(
     const Sum (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const OutputWindow<Rows>& window)
 {
-    constexpr int kStride = Shape::stagingStride;
     const int lane = laneIndex();
     const OutputWindow<Rows> ofWarp =
         window.from(warpIndex() / Shape::warpsN * Shape::warpM, warpIndex() % Shape::warpsN * Shape::warpN);
     constexpr int V = Problem::Y::width;
     float* const staging = reinterpret_cast<float*>(shared + warpIndex() * Shape::stagingBytes);
-    float* const own = staging + lane / 4 * kStride + stagedColumn<Shape, V>(lane % 4 * 2);
+    float* const own = staging + stagedRow<Problem, Shape>(lane / 4) + stagedColumn<Shape, V>(lane % 4 * 2);
     WPK_UNROLL
     for (int i = 0; i < Shape::tilesM; ++i)
     {
@@ -126,7 +135,7 @@ WPK_DEVICE void storeTiles(
         {
             float* const at = own + stagedColumn<Shape, V>(j * 8);
             store<float, 2>(at, {toFloat(acc[i][j][0]), toFloat(acc[i][j][1])});
-            store<float, 2>(at + 8 * kStride, {toFloat(acc[i][j][2]), toFloat(acc[i][j][3])});
+            store<float, 2>(at + stagedRow<Problem, Shape>(8), {toFloat(acc[i][j][2]), toFloat(acc[i][j][3])});
         }
         __syncwarp();
         storeStaged<Problem, Shape, InLoop>(staging, ofWarp.from(i * 16, 0));

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from wpk.performance.occupancy import resident_blocks
-from wpk.performance.rates import L2_PORT_BYTES, StepRates
+from wpk.performance.rates import FILL_CYCLES, L2_PORT_BYTES, StepRates
 from wpk.performance.work import Floats, Work
 from wpk.targets import Target
 
@@ -86,7 +86,9 @@ def _wave(work: Work, held: Floats, rates: StepRates, passes: Floats | float) ->
         limits.append(held * rates.bytes / L2_PORT_BYTES)
     steps: Floats = np.maximum(work.steps, 1) * (overlapped(*limits) + rates.sync)
     multicast = np.where(work.multicast, _MULTICAST_CYCLES, 0.0)
-    return rates.ends + multicast + steps + _tail(work) + rates.ending(held)
+    fetches = FILL_CYCLES * np.asarray(work.end_fetches)
+    cycles: Floats = rates.ends + multicast + steps + _tail(work) + fetches + rates.ending(held)
+    return cycles
 
 
 def _tail(work: Work) -> Floats:

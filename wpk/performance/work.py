@@ -28,7 +28,7 @@ class Work:
         thread_flops: Operations of a thread (COMP_thread).
         block_transactions: Global memory transactions that load a block's input (NUM_trans).
         thread_loads: Shared memory load instructions of a thread (N_load).
-        store_bytes: Bytes that a block writes to global memory.
+        store_bytes: Bytes that a block writes to global memory, and reads as operands of what it writes.
         steps: Dependent load-compute iterations of a block (1 where everything is loaded at once).
         stages: Iterations whose loads are in flight at once (1: no prefetching).
         combined_bytes: Partial sums that one block reads and adds after its steps, where a
@@ -39,6 +39,7 @@ class Work:
         thread_slots: Issue slots of a thread besides its operations and loads: conversions.
         end_slots: Issue slots of a thread behind its last step, of all of its tiles: what is computed of sums
             before they are stored.
+        end_fetches: Loads that a thread waits for behind its last step, one after another: operands of what is stored.
         chain_cycles: Cycles that a block takes for a step however little it computes: one load after
             another from shared memory that products wait for.
         beside_cycles: Cycles of an SM that threads of a block compute while products of its other warps, or of
@@ -70,6 +71,7 @@ class Work:
     early: NDArray[np.bool_] | bool = False
     thread_slots: Floats | float = 0.0
     end_slots: Floats | float = 0.0
+    end_fetches: Floats | float = 0.0
     chain_cycles: Floats | float = 0.0
     beside_cycles: Floats | float = 0.0
     turns: Floats | float = 1.0

@@ -112,9 +112,7 @@ class Matmul(Problem):
         constant = self.k * self.n * self.b.dtype.bytes if self.b_constant else 0
         elements = prod(self.accesses()[1].sizes)
         others = elements * flops(self.epilogue.expression)
-        rows = self.batch[0].value * self.batch[1] * self.m.value
-        streamed = constant if rows <= FEW_ROWS else 0
-        return Traffic(self.moved_bytes() + constant, 2 * self.macs, others, streamed)
+        return Traffic(self.moved_bytes() + constant, 2 * self.macs, others, streamed=constant)
 
     def peculiarities(self) -> Iterator[str]:
         """See `Problem.peculiarities`."""

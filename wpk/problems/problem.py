@@ -29,8 +29,8 @@ class Traffic:
         products: Operations of the matrix-like part (two a multiply-accumulate), which a tensor
             core may do.
         others: All other operations; the ordinary cores do them.
-        streamed: Of the bytes, those of a constant matrix that few rows are multiplied by: where it matters, a
-            network of such products reads more than a cache holds until it is run again.
+        streamed: Of the bytes, those of a constant matrix that rows are multiplied by: where it matters, a network of
+            such products reads more than a cache holds until it is run again.
     """
 
     bytes: int

@@ -20,6 +20,7 @@ from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.group_tiles import CHUNK, GroupTiles, few_channels, few_filters
 from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_epilogue import passed_bytes
 from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
@@ -63,7 +64,7 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
     """Groups of at most 32 channels, of images whose channels lie together, in fp16 and bf16."""
 
     name: ClassVar[str] = "conv_grouped"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = GroupedSchedule
@@ -136,7 +137,7 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """A block loads its filters and the patch of its groups once: one step."""
-        of, size = GroupTiles(problem, columns), float(problem.y.dtype.bytes)
+        of = GroupTiles(problem, columns)
         stored = of.block_m * columns["block_n"]
         return Work(
             unit=problem.precision,
@@ -150,7 +151,7 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
             end_slots=stored / of.threads * stored_slots(problem),
             block_transactions=of.transactions(target.transaction_bytes),
             thread_loads=of.fragment_loads,
-            store_bytes=stored * size,
+            store_bytes=stored * passed_bytes(problem),
             steps=np.ones_like(of.threads),
             stages=np.ones_like(of.threads),
             early=columns["early"] == 1,

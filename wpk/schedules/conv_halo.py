@@ -65,7 +65,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
     """Plain, strided and dilated convolutions of several taps over channels-last images, without fp32."""
 
     name: ClassVar[str] = "conv_halo"
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = HaloSchedule

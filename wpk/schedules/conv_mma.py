@@ -25,7 +25,7 @@ class ConvMmaTemplate(MatrixTemplate[Convolution, MmaSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_mma"
-    version: ClassVar[int] = 10
+    version: ClassVar[int] = 11
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = MmaSchedule

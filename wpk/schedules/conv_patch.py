@@ -19,6 +19,7 @@ from wpk.problems import ClampedConvolution, Convolution, stored_slots
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_epilogue import passed_bytes
 from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.packings import CHANNELS, product_steps
@@ -67,7 +68,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
     """Plain convolutions over images of one to four channels in every precision."""
 
     name: ClassVar[str] = "conv_patch"
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = PatchSchedule
@@ -147,7 +148,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             end_slots=of.block_m * columns["block_n"] / of.threads * steps * stored_slots(problem),
             block_transactions=filters + patch * steps,
             thread_loads=of.matrix_loads * steps,
-            store_bytes=of.block_m * columns["block_n"] * float(problem.y.dtype.bytes) * steps,
+            store_bytes=of.block_m * columns["block_n"] * passed_bytes(problem) * steps,
             steps=steps,
             stages=np.where(steps > 1, 2.0, 1.0),
             early=columns["early"] == 1,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Convolution, stored_slots
 from wpk.schedules.limit import Limit, value_of
+from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
@@ -194,11 +195,12 @@ class HaloTiles:
         teams = columns["teams"].astype(np.float64)
         product = TiledProduct(
             element_bytes=self.problem.precision.storage.bytes,
-            store_bytes=self.problem.y.dtype.bytes,
+            store_bytes=passed_bytes(self.problem),
             tiles=self.blocks.astype(np.float64),
             tile_steps=np.full(teams.shape, float(self.chunks)),
             transactions=teams * self.patch[0] * self.patch[1] * line,
             stored_slots=stored_slots(self.problem),
+            fetched_together=fetched_together(self.problem),
         )
         step = self.taps * box_depth(self.problem.precision)
         tiles = {

@@ -14,6 +14,7 @@ _AXES = {
 """The row axes (outer, middle, inner) and the column axis of the output domain."""
 
 _VECTOR_BYTES = 16
+_AT_ONCE = 8  # rows whose operands are under way at once
 
 
 def epilogue_members(problem: Convolution | Matmul, max_width: int = 8) -> dict[str, Member]:
@@ -36,6 +37,26 @@ def epilogue_members(problem: Convolution | Matmul, max_width: int = 8) -> dict[
         "Epilogue": Type(cpp_type(problem.epilogue.expression)),
         "y_padding": problem.y.padding,
     }
+
+
+def passed_bytes(problem: Convolution | Matmul) -> float:
+    """Return the bytes that pass for an element of the output: its own, and those of operands that differ from row to row."""
+    return float(problem.y.dtype.bytes + sum(each.dtype.bytes for each in _row_operands(problem)))
+
+
+def fetched_together(problem: Convolution | Matmul) -> float:
+    """Return the elements for whose operands a thread asks at once as it stores (tile_store.cuh); 0 where it asks for none.
+
+    Where columns of the output lie apart, each of its elements has columns of its own, whose operands are asked for, too.
+    """
+    apart = problem.y.strides[_AXES[type(problem)][3]] != 1
+    asked = problem.epilogue.operands if apart else _row_operands(problem)
+    return float(_AT_ONCE * store_width(problem)) if asked else 0.0
+
+
+def _row_operands(problem: Convolution | Matmul) -> list[Tensor]:
+    rows = _AXES[type(problem)][:3]
+    return [each for each in problem.epilogue.operands if any(each.strides[axis] for axis in rows)]
 
 
 def store_width(problem: Convolution | Matmul) -> int:

@@ -53,19 +53,21 @@ class TiledProduct:
 
     Attributes:
         element_bytes: Bytes of an input element.
-        store_bytes: Bytes of an output element.
+        store_bytes: Bytes of an output element, and of the operands that are read with it.
         tiles: Tiles of the output, over all groups or matrices: a block for each of its parts.
         tile_steps: Steps of the reduction of a tile, all its parts together.
         transactions: Global memory transactions of a block in one step.
         stored_slots: Issue slots of an output element behind the last step.
+        fetched_together: Output elements whose operands a thread asks for at once; 0 where it asks for none.
     """
 
     element_bytes: int
-    store_bytes: int
+    store_bytes: float
     tiles: Floats
     tile_steps: Floats
     transactions: Floats
     stored_slots: float = 0.0
+    fetched_together: float = 0.0
 
     def work(self, columns: Columns, costs: TileCosts) -> Work:
         """Return what DeepCuts tables 6 to 8 count for it: tiles in full, both loaded at every step.
@@ -92,7 +94,7 @@ class TiledProduct:
             thread_flops=block_flops / costs.threads,
             block_transactions=steps * self.transactions,
             thread_loads=steps * costs.loads,
-            store_bytes=block_m * block_n * float(self.store_bytes) / parts + partial,
+            store_bytes=block_m * block_n * self.store_bytes / parts + partial,
             steps=steps,
             stages=costs.stages,
             combined_bytes=np.where(in_cluster, 1.0, parts) * partial,
@@ -100,6 +102,7 @@ class TiledProduct:
             early=early,
             thread_slots=steps * costs.slots,
             end_slots=stored * self.stored_slots,
+            end_fetches=np.ceil(stored / self.fetched_together) if self.fetched_together else 0.0,
             chain_cycles=costs.chain,
             beside_cycles=steps * costs.beside,
             by_warpgroups=costs.by_warpgroups,

@@ -9,6 +9,7 @@ import numpy as np
 from wpk.dims import DimExpr
 from wpk.performance import Columns, Floats
 from wpk.problems import Convolution, Matmul, Tensor, stored_slots
+from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes
 from wpk.schedules.matrix_tiles import TiledProduct, block_tile
 from wpk.schedules.unit import Member
 from wpk.targets import Target
@@ -60,11 +61,12 @@ class MatrixView(abc.ABC, Generic[Product]):
         rows = self._row_transactions(block_m, block_k, target)
         return TiledProduct(
             element_bytes=self._rows.dtype.bytes,
-            store_bytes=self.problem.y.dtype.bytes,
+            store_bytes=passed_bytes(self.problem),
             tiles=tiles * self.sizes.products,
             tile_steps=np.ceil(self.sizes.reduction / block_k),
             transactions=rows + self._column_transactions(block_n, block_k, target),
             stored_slots=stored_slots(self.problem),
+            fetched_together=fetched_together(self.problem),
         )
 
     @property

@@ -134,7 +134,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             element_bytes=problem.inputs[0].dtype.bytes if problem.inputs else 4,
             flops=rows * threads * vector * runs * norm.value_flops(passes),
             loads=passes * moved.read + moved.tail,
-            stores=float(rows * (problem.cols + problem.y.padding) * problem.y.dtype.bytes),
+            stores=norm.stored,
             blocks=ceil_divide(rows, columns["rows"].astype(float)),
             threads=threads * columns["rows"],
             registers=32

@@ -126,7 +126,7 @@ class NormalisationClusterTemplate(
         early = np.minimum(MAX_CACHED, 16384 / threads)  # `aheadWords` of the header
         ahead = np.where(cached & (ahead <= early), ahead, 0.0)
         loads = passes * moved.read + moved.tail
-        stores = float(rows * problem.reduction * problem.y.dtype.bytes)
+        stores = norm.stored
         statistics = PASSES[problem.kind] - 1
         work = Stream(
             element_bytes=problem.inputs[0].dtype.bytes if problem.inputs else 4,

@@ -16,6 +16,7 @@ from wpk.schedules.strided import (
     cpp_tensors,
     is_wide,
     moved_bytes,
+    stored_bytes,
     vector_widths,
     why_operand_missing,
     why_unaddressable,
@@ -113,6 +114,13 @@ class NormalisedRows:
             for tensors in (problem.inputs, problem.epilogue.operands)
         )
         return Moved(read, tail)
+
+    @property
+    def stored(self) -> float:
+        """What storing all rows costs, their padding included, in bytes (`stored_bytes`)."""
+        problem = self.problem
+        shape = (problem.leading.value, *problem.outer[1:], *problem.row)
+        return stored_bytes(problem.y, shape, self.column_axis)
 
     def value_flops(self, passes: Floats) -> Floats:
         """Return the operations an element whose prologue so many passes compute."""

@@ -20,6 +20,7 @@ from wpk.schedules.strided import (
     cpp_tensors,
     is_wide,
     moved_bytes,
+    stored_bytes,
     why_operand_missing,
     why_unaddressable,
     why_unpaddable,
@@ -143,7 +144,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             element_bytes=size,
             flops=float(prod(shape) * (1 + flops(problem.prologue)) + tail),
             loads=moved * np.maximum(short_run(run, size), narrow_access(vector, size)),
-            stores=float(prod(outer) * problem.y.dtype.bytes),
+            stores=stored_bytes(problem.y, outer, view.order[-1] or 0),
             blocks=blocks,
             threads=threads,
             registers=24

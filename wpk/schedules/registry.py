@@ -24,6 +24,7 @@ from wpk.schedules.indexed_read import IndexedReadTemplate
 from wpk.schedules.indexed_write import IndexedWriteTemplate
 from wpk.schedules.latest_write import LatestWriteTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
+from wpk.schedules.normalisation_across import NormalisationAcrossTemplate
 from wpk.schedules.normalisation_cluster import NormalisationClusterTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.placed_rows import PlacedRowsTemplate
@@ -65,6 +66,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ReductionTemplate(),
     NormalisationTemplate(),
     NormalisationClusterTemplate(),
+    NormalisationAcrossTemplate(),
     ElementwiseTemplate(),
     ElementwiseTiledTemplate(),
     GatherTemplate(),

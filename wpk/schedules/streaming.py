@@ -58,7 +58,7 @@ class Stream:
     element_bytes: int
     flops: Floats | float
     loads: Floats | float
-    stores: float
+    stores: Floats | float
     blocks: Floats
     threads: Floats
     registers: Floats | float

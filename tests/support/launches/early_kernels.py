@@ -259,7 +259,15 @@ def _meeting() -> list[Case]:
         *(NormKind.LAYER, N, (3, 8), 160, 1e-5, Operand(0), (rows,), rows, _AFFINE)
     )
     shape = (3, 8, 160)
+    pixels = Tensor(HALF, (24 * 40, 1, 24))
+    across = Normalisation(
+        *(NormKind.SOFTMAX, N, (3, 24), 40, 0.0, Operand(0), (pixels,), pixels, Epilogue())
+    )
     return [
+        Case(
+            *("normalisation_across", across, {"rows": 8, "threads": 64, "blocks": 1}),
+            *(((3, 24, 40),), (3, 24, 40)),
+        ),
         Case(
             *("reduction", mean, {"vector": 4, "outputs": 8, "splits": 8}),
             *(((3, 24, 12, 10),), (3, 24)),

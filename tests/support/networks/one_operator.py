@@ -38,6 +38,7 @@ ROWS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Softmax(x) }}"
 LONG_ROWS = f"""{H} g (float[2, 6, 5, 7] x, float[6, 1, 1] s) => (float[2, 6, 5, 7] y)
     <int64[3] rows = {{2, 3, 70}}, int64[4] back = {{2, 6, 5, 7}}, float[3] one = {{1, 1, 1}}, float[3] none = {{0, 0, 0}}> {{
     r = Reshape(x, rows)  i = InstanceNormalization(r, one, none)  g = Reshape(i, back)  y = Mul(g, s) }}"""
+ACROSS = f"{H} g (float[2, 40, 21] x) => (float[2, 40, 21] y) {{ y = Softmax <axis = 1> (x) }}"
 ELEMENTS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Sigmoid(x) }}"
 TURNED = f"{H} g (float[39, 45] x) => (float[45, 39] y) {{ t = Transpose(x)  y = Sigmoid(t) }}"
 REPEATED = f"""{H} g (float[1, n, 21] x) => (float[5, n, 21] y) <int64[1] five = {{5}}> {{

@@ -65,6 +65,8 @@ def in_turn(work: Work, columns: Columns) -> Work:
     """
     most, blocks = turns(work.blocks, columns), _blocks(work.blocks, columns)
     average = work.blocks / blocks
+    # Of two warpgroups in turns, one waits while the other multiplies.
+    in_turns = 1 + columns.get("pingpong", np.zeros_like(columns["persistent"]))
     return replace(
         work,
         blocks=blocks,
@@ -74,6 +76,7 @@ def in_turn(work: Work, columns: Columns) -> Work:
         thread_slots=work.thread_slots * most,
         beside_cycles=work.beside_cycles * most,
         end_slots=work.end_slots * most,
+        end_fetches=work.end_fetches * most / in_turns,
         steps=work.steps * most,
         block_transactions=work.block_transactions * average,
         store_bytes=work.store_bytes * average,
