@@ -29,6 +29,7 @@ SAMPLE = {
     "dense_concat": "bf16",
     "channels_58": "fp16",
     "attention_with_mask": "fp32",
+    "across": "fp16",
     "movement": "tf32",
     "embedding": "bf16",
     "rows": "fp32",

@@ -148,6 +148,11 @@ agraph (float[N,11,48] x, float[N,1,1,11] mask, float[48,48] wq, float[48,48] wk
   f7 = Add(f6, n)
   y = LayerNormalization(f7, wg, wb)
 }""",
+    "across": """
+agraph (float[N,24,50] x) => (float[N,24,50] y) {
+  s = Softmax<axis=1>(x)
+  y = Relu(s)
+}""",
     "movement": """
 agraph (float[N,8,6,7] x, float[8,8,3,3] w1, float[16,32,1,1] w2) => (float[N,16,6,7] y) {
   pads = Constant<value_ints=[0,0,1,2,0,0,2,1]>()

@@ -34,6 +34,7 @@ NETWORKS = (
     "determinants",
     "squeeze_excite",
     "group_norm",
+    "across",
 )
 """Hand-written networks (`support.networks.handwritten`) that all templates but `box_selection` are needed for."""
 
