@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from wpk.blocks import put
 from wpk.checks.allowed import WordRanges, allow, same
 from wpk.checks.compare import Comparison, Floats, compare
 from wpk.checks.float64_nodes import Array
@@ -119,5 +120,5 @@ def _image(
     for value in tensors.values.values():
         if value.buffer == buffer and value.name in memory:
             elements = view(value, image[value.offset :], dims)
-            elements[...] = memory[value.name].reshape(elements.shape)
+            put(elements, memory[value.name].reshape(elements.shape))
     return image
