@@ -82,6 +82,33 @@ def cut_of(node: onnx.NodeProto, arrays: Sequence[Array | None]) -> Cut | None:
     return None
 
 
+@dataclass(frozen=True)
+class Filters(Cut):
+    """Where a convolution is cut by its filters.
+
+    Attributes:
+        products: Of all filters.
+    """
+
+    products: int
+
+
+def filters_of(node: onnx.NodeProto, arrays: Sequence[Array | None]) -> Filters | None:
+    """Return where a convolution of one group is cut by its filters; None for anything else.
+
+    Args:
+        node: The node.
+        arrays: Its operands; None where an optional one is missing.
+    """
+    x, weight = (*arrays, None, None)[:2]
+    groups = next((a.i for a in node.attribute if a.name == "group"), 1)
+    if node.op_type != "Conv" or x is None or weight is None or groups != 1:
+        return None
+    places = x.size // max(1, x.shape[1])  # of windows, or fewer
+    reads = (None, 0, 0)[: len(arrays)]
+    return Filters(len(weight), reads, 1, places * weight.size)
+
+
 def _first_axis(op: str) -> int:
     """An axis before which there are rows, whatever the opset: Softmax's was 1 once and is the last one now."""
     return 1 if op in ("LogSoftmax", "Softmax") else -1
