@@ -30,6 +30,9 @@ _ELEMENT_WISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
 _PLANES = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
 _IMAGES = ("Conv", "ConvTranspose", "InstanceNormalization")
 _ROWS = ("LayerNormalization", "LogSoftmax", "RMSNormalization", "Softmax")
+_PRODUCTS = ("Conv", "ConvTranspose", "MatMul")
+"""Operators that take all cores themselves, and are better left to do so than cut into a few parts."""
+
 _VIEWS = ("Transpose",)
 """Operators that cost nothing: NumPy changes how the elements are seen."""
 
@@ -180,7 +183,7 @@ def evaluated(
     workers = cores()
     pays = workers > 1 and size >= _LEAST and node.op_type not in _VIEWS
     cut = cut_of(node, arrays) if pays else None
-    if cut is None:
+    if cut is None or (node.op_type in _PRODUCTS and cut.extent < workers // 2):
         return evaluate(arrays)
     count = min(cut.extent, max(2 * workers, -(-size // PART)))
     edges = [cut.extent * place // count for place in range(count + 1)]
