@@ -60,6 +60,14 @@ CUT: dict[str, tuple[Case, Cut]] = {
         (make_node("MatMul", "ab", ["y"]), [_array(6, 4, 5), _array(5, 3)]),
         Cut(6, (0, None), 0),
     ),
+    "rows of one matrix": (
+        (make_node("MatMul", "ab", ["y"]), [_array(1, 1, 9, 5), _array(1, 5, 3)]),
+        Cut(9, (2, None), 2),
+    ),
+    "channels one behind the other": (
+        (make_node("Concat", "ab", ["y"], axis=-2), [_array(1, 8, 5), _array(1, 2, 5)]),
+        Cut(5, (2, 2), 2),
+    ),
     "axes that change places": (
         (make_node("Transpose", ["x"], ["y"], perm=[2, 0, 1]), [_array(2, 8, 3)]),
         Cut(8, (1,), 2),

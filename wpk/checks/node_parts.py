@@ -73,6 +73,8 @@ def cut_of(node: onnx.NodeProto, arrays: Sequence[Array | None]) -> Cut | None:
         return _broadcast([None if each is None else each.shape for each in arrays])
     if op == "MatMul":
         return _matrices([each.shape for each in arrays if each is not None])
+    if op == "Concat":
+        return _joined(node, [each.shape for each in arrays if each is not None])
     if op in _PLANES:
         return _first_alone(arrays, shape[:2])
     if op in _IMAGES:
@@ -152,10 +154,22 @@ def _broadcast(shapes: Sequence[tuple[int, ...] | None]) -> Cut | None:
 
 
 def _matrices(shapes: Sequence[tuple[int, ...]]) -> Cut | None:
-    """Matrices are multiplied one by one; a single product of two takes all cores itself."""
-    if len(shapes[0]) < 3 or any(len(shape) < 2 for shape in shapes):
+    """Matrices are multiplied one by one, a single one row by row; a product of two takes all cores itself."""
+    first, second = shapes
+    if len(first) < 3 or len(second) < 2:
         return None
-    return _broadcast([shape[:-2] for shape in shapes])
+    found = _broadcast([shape[:-2] for shape in shapes])
+    if found is not None or first[-2] < 2:
+        return found
+    return Cut(first[-2], (len(first) - 2, None), max(len(first), len(second)) - 2)
+
+
+def _joined(node: onnx.NodeProto, shapes: Sequence[tuple[int, ...]]) -> Cut | None:
+    """All are cut along one of the axes along which they are not put one behind the other."""
+    rank = len(shapes[0])
+    joined = next(int(a.i) for a in node.attribute if a.name == "axis") % rank
+    axis = _longest([1 if place == joined else n for place, n in enumerate(shapes[0])])
+    return None if axis is None else Cut(shapes[0][axis], (axis,) * len(shapes), axis)
 
 
 def _longest(extents: Sequence[int]) -> int | None:
@@ -180,18 +194,38 @@ def evaluated(
         evaluate: Called for parts of them, several at once.
     """
     size = max((each.size for each in arrays if each is not None), default=0)
-    workers = cores()
-    pays = workers > 1 and size >= _LEAST and node.op_type not in _VIEWS
+    pays = cores() > 1 and size >= _LEAST and node.op_type not in _VIEWS
     cut = cut_of(node, arrays) if pays else None
-    if cut is None or (node.op_type in _PRODUCTS and cut.extent < workers // 2):
+    if cut is None or (node.op_type in _PRODUCTS and cut.extent < cores() // 2):
         return evaluate(arrays)
-    count = min(cut.extent, max(2 * workers, -(-size // PART)))
+    return _put_together(cut, size, lambda at: evaluate(cut.part(arrays, at)))
+
+
+def by_parts(x: Array, free: Sequence[int], work: Callable[[Array], Array]) -> Array:
+    """Return what ``work`` makes of an array, on all cores where it is large.
+
+    Args:
+        x: The array.
+        free: For each axis its extent where elements along it are computed by themselves, else 1.
+        work: Called for parts of the array; keeps the extent of their free axes.
+    """
+    axis = _longest(free) if cores() > 1 and x.size >= _LEAST else None
+    if axis is None:
+        return work(x)
+    cut = Cut(free[axis], (axis,), axis)
+    (found,) = _put_together(cut, x.size, lambda at: [work(*cut.part([x], at))])  # type: ignore[arg-type]
+    return found
+
+
+def _put_together(cut: Cut, size: int, evaluate: Callable[[slice], list[Array]]) -> list[Array]:
+    """The outputs for all that is cut, of what they are for parts of it; ``size`` is that of the largest operand."""
+    count = min(cut.extent, max(2 * cores(), -(-size // PART)))
     edges = [cut.extent * place // count for place in range(count + 1)]
     whole = Whole(cut.extent, cut.written)
 
     def work(place: int) -> None:
         at = slice(edges[place], edges[place + 1])
-        whole.put(at.start, evaluate(cut.part(arrays, at)))
+        whole.put(at.start, evaluate(at))
 
     on_cores(range(count), work)
     return list(whole.arrays)
