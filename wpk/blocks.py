@@ -1,9 +1,15 @@
-"""Work on large arrays block by block: what a block needs stays in a core's cache, and all cores take part."""
+"""Work on large arrays on all cores, each with parts of its own; what a block needs stays in a core's cache."""
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 BLOCK = 1 << 16
 """Elements of a block: a few operands of 8 bytes each fit into a core's own cache."""
@@ -11,7 +17,30 @@ BLOCK = 1 << 16
 _LEAST_BLOCKS, _MOST_WORKERS = 16, 8
 """Blocks that pay for a thread, and threads that already use all of a machine's memory bandwidth."""
 
+_Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
+_HERE = threading.local()
+
+
+def cores() -> int:
+    """How many cores there are for parts of the caller's work; one where it is such a part itself."""
+    return 1 if getattr(_HERE, "is_part", False) else len(os.sched_getaffinity(0))
+
+
+def on_cores(parts: Iterable[_Part], work: Callable[[_Part], _Result]) -> list[_Result]:
+    """What ``work`` gives for every part, in order.
+
+    Args:
+        parts: Several for each core where they take different times; as they come, parts are begun in order.
+        work: Called for a part on each core at once. NumPy's matrix products within take that core alone, and so does
+            what would be spread over cores elsewhere.
+    """
+    waiting = list(parts)
+    workers = min(len(waiting), cores())
+    if workers < 2:
+        return [work(part) for part in waiting]
+    with _one_core_products(), ThreadPoolExecutor(workers, initializer=_begin_part) as pool:
+        return list(pool.map(work, waiting))
 
 
 def by_blocks(count: int, work: Callable[[slice], _Result]) -> list[_Result]:
@@ -23,7 +52,7 @@ def by_blocks(count: int, work: Callable[[slice], _Result]) -> list[_Result]:
             while it computes.
     """
     blocks = [slice(at, min(at + BLOCK, count)) for at in range(0, count, BLOCK)]
-    workers = min(_MOST_WORKERS, len(os.sched_getaffinity(0)), len(blocks) // _LEAST_BLOCKS)
+    workers = min(_MOST_WORKERS, cores(), len(blocks) // _LEAST_BLOCKS)
     if workers < 2:
         return [work(block) for block in blocks]
     edges = [len(blocks) * place // workers for place in range(workers + 1)]
@@ -31,5 +60,59 @@ def by_blocks(count: int, work: Callable[[slice], _Result]) -> list[_Result]:
     def some(worker: int) -> list[_Result]:
         return [work(block) for block in blocks[edges[worker] : edges[worker + 1]]]
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(workers, initializer=_begin_part) as pool:
         return [result for results in pool.map(some, range(workers)) for result in results]
+
+
+def put(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:
+    """Copy elements, whose order in memory may be another, on all cores.
+
+    Args:
+        target: Where they go, converted to its type.
+        source: Of the same shape.
+    """
+    axis = next((place for place, extent in enumerate(target.shape) if extent > 1), None)
+    if axis is None or target.size < _LEAST_BLOCKS * BLOCK:
+        target[...] = source
+        return
+    count = min(target.shape[axis], _MOST_WORKERS)
+    edges = [target.shape[axis] * place // count for place in range(count + 1)]
+
+    def work(place: int) -> None:
+        at = (slice(None),) * axis + (slice(edges[place], edges[place + 1]),)
+        target[at] = source[at]
+
+    on_cores(range(count), work)
+
+
+def _begin_part() -> None:
+    _HERE.is_part = True
+
+
+class _OneCoreProducts:
+    """Matrix products of one core each as long as any thread is within, then of as many as before.
+
+    A product on all cores in each part would be as many threads as the square of the cores. The number is
+    the process's, so that of two threads that are within at once only the last to leave may restore it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._within = threading.Lock(), 0
+        self._controller = ThreadpoolController()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._within:
+                self._limited = self._controller.limit(limits=1, user_api="blas")
+            self._within += 1
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._within -= 1
+            if not self._within:
+                self._limited.restore_original_limits()
+
+
+@cache
+def _one_core_products() -> _OneCoreProducts:
+    return _OneCoreProducts()

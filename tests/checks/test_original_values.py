@@ -173,3 +173,30 @@ def test_types_of_what_depends_on_no_input() -> None:
     halves = dict.fromkeys(["h", "w", "o"], DType.FP16)
     brains = dict.fromkeys(["e", "v", "d"], DType.BF16)
     assert types == {**floats, **halves, **brains}
+
+
+CHAIN = "c (float[4] x) => (float[4] y) { a = Exp(x) b = Neg(a) y = Relu(b) }"
+SOME = np.array([-1.0, 0.0, 0.5, 2.0], np.float32)
+
+
+def test_what_was_let_go_of_is_computed_again() -> None:
+    values = OriginalValues(flat(CHAIN), {"x": SOME}, None)
+    right = {name: values.value(name).copy() for name in ("a", "b", "y")}
+    values.release(lambda name: name == "b")
+    assert {"a", "y"}.isdisjoint(values._values)
+    assert "b" in values._values
+    values.release(lambda _: False)
+    assert "b" not in values._values
+    for name, value in right.items():
+        assert np.array_equal(values.value(name), value)
+
+
+def test_what_a_node_will_read_and_what_was_settled_stay() -> None:
+    values = OriginalValues(flat(CHAIN), {"x": SOME}, None)
+    values.value("a")
+    values.release(lambda _: False)
+    assert "a" in values._values
+    values.settle("a", np.zeros_like(SOME))
+    values.value("y")
+    values.release(lambda _: False)
+    assert not values.value("a").any()

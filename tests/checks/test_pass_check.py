@@ -8,7 +8,7 @@ import onnx_graphsurgeon as gs
 import pytest
 
 from wpk import blocks
-from wpk.checks import float64_nodes
+from wpk.checks import float64_nodes, pass_check
 from wpk.checks.evaluation import Opinions
 from wpk.checks.pass_check import PassComparison, compare_graphs
 from wpk.checks.reference_ops import REFERENCE_OPS
@@ -352,3 +352,22 @@ def test_an_activation_in_another_form_may_round_where_it_gives_nothing() -> Non
     below = {"x": -1 - np.abs(drawn()["x"])}
     for error, differ in ((2.0**-53, 0), (2.0**-18, 1)):  # scalars are known as fp32 holds them
         assert len(compare_graphs(original, flatten(other(error)), below).differences) == differ
+
+
+def test_memory_is_let_go_of_when_nobody_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a long chain a few tensors are held at a time, in both graphs together."""
+    steps = [f"t{i} = Relu(t{i - 1})" for i in range(1, 40)]
+    head = '<ir_version: 8, opset_import: ["": 17]> m (float[8] t0) => (float[8] t39)'
+    flat, held = flatten(graph(f"{head} {{ {' '.join(steps)} }}")), list[int]()
+    walk = pass_check._Walk(flat, flat, {"t0": np.ones(8, np.float32)}, None)
+
+    def count() -> None:
+        arrays = (*walk.values.values(), *walk.original._values.values())
+        held.append(len({id(each) for each in arrays}))
+
+    assert walk.compare(count).compared == 39
+    assert max(held) <= 4
+    monkeypatch.setattr(pass_check._Walk, "_release", lambda *_: None)
+    again = pass_check._Walk(flat, flat, {"t0": np.ones(8, np.float32)}, None)
+    assert again.compare(lambda: None).compared == 39
+    assert len(again.original._values) == 40

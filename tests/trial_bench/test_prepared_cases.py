@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from wpk.trial_bench.prepared_cases import PreparedCases
+from wpk.trial_bench import prepared_cases
+from wpk.trial_bench.prepared_cases import HELD_BYTES, PreparedCases, held_bytes
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,16 @@ def test_the_last_ones_are_held(held: int, asked: list[str]) -> None:
 
 
 def test_cases_that_look_alike_are_each_prepared() -> None:
-    runner, cases = _Runner(), PreparedCases()
+    runner, cases = _Runner(), PreparedCases(1000)
     found = {id(cases.of(_Case({}, "a"), runner, None)) for _ in range(3)}  # type: ignore[arg-type]
     assert len(found) == len(runner.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("free", "held"), [(None, HELD_BYTES), (1 << 30, HELD_BYTES), (64 << 30, 16 << 30)]
+)
+def test_a_machine_with_much_memory_holds_more(
+    free: int | None, held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared_cases, "free_bytes", lambda: free)
+    assert held_bytes() == held

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.blocks import by_blocks
+from wpk.blocks import by_blocks, put
 from wpk.checks.compare import Floats
 from wpk.checks.float64_nodes import Array
 from wpk.checks.intervals import Words, accepted, ordered
@@ -82,15 +82,23 @@ def allow(
     whole = before.size // width * width
     low, high = (_words(output, place, end)[:whole].view(f"i{width}") for end in found)
     floating = output.value.dtype.is_float or output.value.dtype.is_fp8
-    first, last = (ordered(low), ordered(high)) if floating else (low, high)
-    return WordRanges(first, (last - first).view(f"u{width}"), floating, before[whole:].copy())
+    first, span = low, high  # in their own memory
+
+    def enclose(block: slice) -> None:
+        if floating:
+            first[block], span[block] = ordered(first[block]), ordered(span[block])
+        span[block] -= first[block]
+
+    by_blocks(first.size, enclose)
+    return WordRanges(first, span.view(f"u{width}"), floating, before[whole:].copy())
 
 
 def _words(output: OutputRegion, place: Place, elements: Array) -> Bytes:
     """Return the buffer with these elements, and zeros for padding."""
-    image = output.image.copy()
+    image = np.empty_like(output.image)
+    put(image, output.image)
     there = place(image)
-    there[...] = elements.reshape(there.shape)
+    put(there, elements.reshape(there.shape))
     padding = replace(output, image=image).padding()
     if padding is not None:
         padding[...] = 0

@@ -14,6 +14,7 @@ from wpk.checks.by_sample import for_parts, in_parts, samples
 from wpk.checks.doubles import computes_in_double, double_names
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
+from wpk.checks.rounded import rounded
 from wpk.dtypes import DType, from_numpy
 from wpk.operators import OperatorKind, of_kind
 
@@ -147,6 +148,5 @@ def _multiply_roundoffs(
 
 def _stored(result: Ball, dtype: DType) -> tuple[Array, Array, Floats]:
     own = np.zeros(()) if result.error is None else result.error
-    with np.errstate(over="ignore"):
-        memory = result.value.astype(dtype.numpy)
+    memory = rounded(result.value, dtype.numpy)
     return result.value, memory, own + rounding(result.value, dtype)

@@ -6,20 +6,17 @@ alone. NumPy computes one part on one core, so a batch is cut into a part a core
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
 import onnx
-from threadpoolctl import ThreadpoolController
 
+from wpk.blocks import cores, on_cores
 from wpk.checks.bounded import attribute_of
 from wpk.checks.float64_nodes import Array
+from wpk.checks.node_parts import Whole
 
 _ELEMENT_WISE = """Abs Add Cast Ceil Clip Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsNaN
     LeakyRelu Log Max Min Mul Neg Pow Reciprocal Relu Round Sigmoid Sign Softplus Sqrt Sub Tanh Where"""
@@ -171,36 +168,12 @@ def in_parts(count: int, evaluate: Callable[[slice], Sequence[Array]]) -> tuple[
         evaluate: Called for several slices of the samples at once; every array that it returns has
             those samples along axis 0.
     """
-    workers = min(count, len(os.sched_getaffinity(0)))
+    workers = min(count, cores())
     edges = [count * place // workers for place in range(workers + 1)]
-    whole = _Whole(count)
+    whole = Whole(count)
 
-    def work(first: int, end: int) -> None:
-        whole.put(first, evaluate(slice(first, end)))
+    def work(ends: tuple[int, int]) -> None:
+        whole.put(ends[0], evaluate(slice(*ends)))
 
-    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
-        for done in [pool.submit(work, *pair) for pair in pairwise(edges)]:
-            done.result()
+    on_cores(pairwise(edges), work)
     return whole.arrays
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """Let NumPy's matrix products take one core: each part has one, and a product would ask for all of them."""
-    return ThreadpoolController()
-
-
-class _Whole:
-    """Arrays that are put together from parts along axis 0, in any order."""
-
-    def __init__(self, count: int) -> None:
-        self._count, self._lock = count, threading.Lock()
-        self.arrays: tuple[Array, ...] = ()
-
-    def put(self, first: int, parts: Sequence[Array]) -> None:
-        with self._lock:
-            self.arrays = self.arrays or tuple(
-                np.empty((self._count, *part.shape[1:]), part.dtype) for part in parts
-            )
-        for array, part in zip(self.arrays, parts, strict=True):
-            array[first : first + len(part)] = part

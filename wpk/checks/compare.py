@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from wpk.blocks import by_blocks
 from wpk.checks.float64_nodes import Array
+from wpk.checks.rounded import rounded
 
 Floats = NDArray[np.float64]
 
@@ -78,7 +79,7 @@ def units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:
         y = actual.astype(np.float64)
         errors = np.abs(y - expected) / tolerance
         nearest = expected + np.sign(expected) * tolerance
-        overflown = np.isinf(nearest.astype(actual.dtype)) & (np.sign(y) == np.sign(expected))
+        overflown = np.isinf(rounded(nearest, actual.dtype)) & (np.sign(y) == np.sign(expected))
     errors = np.where(y == expected, 0.0, errors)
     fits = (np.isnan(y) & np.isnan(expected)) | (np.isinf(y) & overflown)
     return np.where(fits, 0.0, np.where(np.isfinite(errors), errors, np.inf))

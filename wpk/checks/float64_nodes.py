@@ -10,6 +10,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from wpk.blocks import by_blocks
+from wpk.checks.node_parts import evaluated
 from wpk.checks.reference_ops import REFERENCE_OPS
 from wpk.dtypes import DType, is_float
 from wpk.lowering.flat_graph import read_names
@@ -74,11 +75,14 @@ class NodeEvaluator:
         _widen_attributes(self._evaluator, self.node)
 
     def __call__(self, arrays: Sequence[Array | None]) -> list[Array]:
-        """The node's outputs.
+        """The node's outputs, computed on all cores where that pays.
 
         Args:
             arrays: One for each of `read_names`; None where an optional input is missing.
         """
+        return evaluated(self.node, arrays, self._part)
+
+    def _part(self, arrays: Sequence[Array | None]) -> list[Array]:
         feed = {
             name: array
             for name, array in zip(self._names, arrays, strict=True)

@@ -12,6 +12,7 @@ from wpk.blocks import by_blocks
 from wpk.checks.bounded import integer_limits
 from wpk.checks.compare import Floats, units
 from wpk.checks.float64_nodes import Array
+from wpk.checks.rounded import rounded
 
 Words = NDArray[np.signedinteger]
 
@@ -71,7 +72,7 @@ def _end(
 ) -> tuple[Array, NDArray[np.bool_]]:
     """Return one end of the intervals, and where that end is really accepted."""
     with np.errstate(all="ignore"):
-        end = (expected + side * tolerance).astype(dtype)
+        end = rounded(expected + side * tolerance, dtype)
         rounded_out = ~_near(end, expected, tolerance) & np.isfinite(end)
     end = ordered(_order(end) - _order(end).dtype.type(side) * rounded_out).view(dtype)
     fits = _near(end, expected, tolerance)

@@ -4,7 +4,8 @@ They are computed when they are asked for. Nothing is rounded: casts to 16 bits 
 keep float64.
 """
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -54,6 +55,11 @@ class OriginalValues:
         self._types = constant_types(graph)
         self._values: dict[str, Array] = {name: widened(a) for name, a in inputs.items()}
         self._nodes = Evaluation(graph.opset, opinions)
+        read = (set(read_names(node.proto)) for node in graph.nodes)
+        self._readers = Counter(name for names in read for name in names if name)
+        self._computed: set[int] = set()
+        self._unread: set[str] = set()
+        self._settled: set[str] = set()
 
     def value(self, name: str) -> Array:
         """Return the tensor in float64; integers and booleans as they are."""
@@ -69,6 +75,20 @@ class OriginalValues:
     def settle(self, name: str, value: Array) -> None:
         """Go on with another value of a tensor, which stands for it from now on."""
         self._values[name] = in_file(widened(value))
+        self._settled.add(name)
+
+    def release(self, is_needed: Callable[[str], bool]) -> None:
+        """Let go of the memory of tensors that no node reads which is still to be computed.
+
+        One that is asked for all the same is computed again.
+
+        Args:
+            is_needed: Tells of a tensor whether it is going to be asked for.
+        """
+        kept = {name for name in self._unread if is_needed(name)}
+        for name in self._unread - kept:
+            del self._values[name]
+        self._unread = kept
 
     def region(self, name: str, cut: Collection[str]) -> list[FlatNode]:
         """Return the nodes between a tensor and those of ``cut`` before it, in order."""
@@ -114,7 +134,7 @@ class OriginalValues:
         if name in known:
             return known[name]
         dtype = self._types.get(name) if name in self._graph.constants else None
-        return _constant(self._known(name), None, dtype)
+        return _constant(self.value(name), None, dtype)
 
     def _known(self, name: str) -> Array:
         return self._values[name] if name in self._values else widened(self._graph.constants[name])
@@ -135,6 +155,18 @@ class OriginalValues:
         results = self._nodes.run(proto, given)
         for output, value in zip([n for n in proto.output if n], results, strict=False):
             self._values.setdefault(output, value)
+        self._note_read(index)
+
+    def _note_read(self, index: int) -> None:
+        """Note that a node has read its inputs, and which of them and of its outputs no other will read."""
+        proto = self._graph.nodes[index].proto
+        read = {name for name in read_names(proto) if name}
+        if index not in self._computed:
+            self._computed.add(index)
+            self._readers.subtract(read)
+        held = (name for name in (*read, *proto.output) if name in self._makers)
+        free = (name for name in held if name in self._values and name not in self._settled)
+        self._unread.update(name for name in free if not self._readers[name])
 
     def _error(self, call: Call) -> Floats | None:
         """The error of a node's output, that of its attributes included."""

@@ -10,6 +10,7 @@ cancels, else within what the arithmetic of the *original's* nodes lets them dif
 rewritten graph computes never enters a limit.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -95,6 +96,8 @@ class _Walk:
     Attributes:
         values: Its tensors but for constants: the original's values where they are right.
         roots: For each tensor the original's tensors that it was made from, given their values.
+        last_readers: Place of the last node that reads a tensor; of an output, behind all nodes.
+        unjudged: How many nodes are still to make what the original calls so.
     """
 
     def __init__(
@@ -112,15 +115,22 @@ class _Walk:
         self.original = OriginalValues(original, inputs, opinions)
         self.values: dict[str, Array] = {n: widened(a) for n, a in inputs.items()}
         self.nodes = Evaluation(rewritten.opset, opinions)
-        self.roots: dict[str, frozenset[str]] = {}
+        self.roots: dict[str, frozenset[str]] = dict.fromkeys(inputs, frozenset())
+        self.last_readers = {
+            name: place
+            for place, node in enumerate(rewritten.nodes)
+            for name in read_names(node.proto)
+        } | dict.fromkeys(rewritten.outputs, len(rewritten.nodes))
+        self.unjudged = Counter(name for node in rewritten.nodes for name in set(node.known_as))
         self.found = PassComparison()
 
     def compare(self, tell: Callable[[], None]) -> PassComparison:
         for name, constant in self.rewritten.constants.items():
             self._constant(name, constant)
-        for node in self.rewritten.nodes:
+        for place, node in enumerate(self.rewritten.nodes):
             tell()
             self._step(node)
+            self._release(place)
         self.found.outputs = {name: self._value(name) for name in self.rewritten.outputs}
         return self.found
 
@@ -157,6 +167,16 @@ class _Walk:
             if self._judge(known_as, node.operator, value, ALGEBRA, self.roots[name]):
                 self.values[name] = self.original.value(known_as)
                 self.roots[name] = frozenset([known_as])
+
+    def _release(self, place: int) -> None:
+        """Let go of the memory of what no node behind a place reads, in both graphs."""
+        node = self.rewritten.nodes[place]
+        for name in {*read_names(node.proto), *node.proto.output} & self.values.keys():
+            if self.last_readers.get(name, -1) <= place:
+                del self.values[name]
+        self.unjudged.subtract(set(node.known_as))
+        roots = set[str]().union(*(self.roots[name] for name in self.values))
+        self.original.release(lambda name: self.unjudged[name] > 0 or name in roots)
 
     def _judge(
         self,

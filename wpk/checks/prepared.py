@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
+from wpk.blocks import by_blocks, put
 from wpk.checks.allowed import WordRanges, allow, same
 from wpk.checks.compare import Comparison, Floats, compare
 from wpk.checks.float64_nodes import Array
@@ -54,17 +56,17 @@ class StepCase:
 
     def compare(self, after: Mapping[str, Bytes]) -> Comparison:
         """Compare the elements with what they should be."""
-        elements = self._elements(after[self.output.value.buffer])
-        return compare(np.array(elements), self.expected, self.tolerance)
+        there = self._elements(after[self.output.value.buffer])
+        elements = np.empty(there.shape, there.dtype)
+        put(elements, there)
+        return compare(elements, self.expected, self.tolerance)
 
     def stray(self, after: Mapping[str, Bytes]) -> int:
         """Return the bytes outside the output that changed."""
         changed = 0
         for name, image in self.images.items():
-            differs = after[name] != image
-            if name == self.output.value.buffer:
-                differs &= ~self.output.mask()
-            changed += int(np.count_nonzero(differs))
+            own = self.output.mask() if name == self.output.value.buffer else None
+            changed += _changed(image, after[name], own)
         return changed
 
     def dirty_padding(self, after: Mapping[str, Bytes]) -> int:
@@ -79,6 +81,18 @@ class StepCase:
         if self.is_copy:
             return replace(self.output, image=image).elements()
         return view(self.output.value, image[self.output.value.offset :], self.output.dims)
+
+
+def _changed(before: Bytes, after: Bytes, own: NDArray[np.bool_] | None) -> int:
+    """Count the bytes that differ and are not a step's own."""
+
+    def count(block: slice) -> int:
+        differs = after[block] != before[block]
+        if own is not None:
+            differs &= ~own[block]
+        return int(np.count_nonzero(differs))
+
+    return sum(by_blocks(before.size, count))
 
 
 def prepare(
@@ -119,5 +133,5 @@ def _image(
     for value in tensors.values.values():
         if value.buffer == buffer and value.name in memory:
             elements = view(value, image[value.offset :], dims)
-            elements[...] = memory[value.name].reshape(elements.shape)
+            put(elements, memory[value.name].reshape(elements.shape))
     return image

@@ -11,8 +11,14 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from onnx.reference.op_run import OpRun
 
-from wpk.blocks import BLOCK
+from wpk.blocks import BLOCK, cores, on_cores
 from wpk.checks.windows import SAME, window_axes
+
+_LEAST_COLUMNS, _MOST_COLUMNS = 128, 512
+"""Columns of a matrix product of windows: fewer read the weights too often, and more take memory that is fresh each time."""
+
+_LEAST_PRODUCTS = 1 << 22
+"""Products that pay for threads."""
 
 
 class Conv(OpRun):
@@ -51,21 +57,36 @@ def _padded(x: Any, extents: Sequence[int], begins: Sequence[int]) -> Any:
 
 
 def _products(windows: Any, weight: Any, group: int) -> Any:
-    """A matrix product for each sample and group.
+    """A matrix product for each group and for some rows of a sample, on all cores.
 
     Windows are [N, C, kernel..., counts...], the weight is [M, C / group, kernel...].
     """
     batch, places = len(windows), windows.shape[weight.ndim :]
-    taps, count = prod(weight.shape[1:]), prod(places)
+    taps, inner = prod(weight.shape[1:]), prod(places[1:])
     matrices = weight.reshape(group, len(weight) // group, taps)
-    y = np.empty((batch, *matrices.shape[:2], count), np.result_type(windows, weight))
-    for sample, out in zip(windows, y, strict=True):
-        np.matmul(matrices, sample.reshape(group, taps, count), out=out)
+    shape = (batch, *matrices.shape[:2], prod(places))
+    y = np.empty(shape, np.result_type(windows, weight))
+    each = min(_MOST_COLUMNS, max(_LEAST_COLUMNS, batch * shape[-1] // (2 * cores())))
+    step = -(-each // max(1, inner))
+
+    def multiply(part: tuple[int, int]) -> None:
+        sample, first = part
+        behind = min(first + step, places[0])
+        rows = (*(slice(None),) * (weight.ndim - 1), slice(first, behind))
+        columns = windows[sample][rows].reshape(group, taps, (behind - first) * inner)
+        np.matmul(matrices, columns, out=y[sample, ..., first * inner : behind * inner])
+
+    parts = product(range(batch), range(0, places[0], step))
+    if y.size * taps < _LEAST_PRODUCTS:
+        for part in parts:
+            multiply(part)
+    else:
+        on_cores(parts, multiply)
     return y.reshape(batch, len(weight), *places)
 
 
 def _each_channel(windows: Any, weight: Any) -> Any:
-    """Sums over the taps of one channel each: too little for a matrix product.
+    """Sums over the taps of one channel each, on all cores: too little for a matrix product.
 
     Windows are [N, C, kernel..., counts...], the weight is [M, 1, kernel...]; C divides M.
     """
@@ -73,14 +94,18 @@ def _each_channel(windows: Any, weight: Any) -> Any:
     kernel, places = weight.shape[2:], windows.shape[weight.ndim :]
     factors = weight.reshape(channels, len(weight) // channels, *kernel)
     y = np.zeros((batch, *factors.shape[:2], *places), np.result_type(windows, weight))
-    step = 1 + BLOCK // prod(places)
-    for sample, first in product(range(batch), range(0, channels, step)):
+    step = 1 + BLOCK // max(1, prod(places))
+
+    def add(part: tuple[int, int]) -> None:
+        sample, first = part
         some = slice(first, first + step)
         out = y[sample, some]
         term = np.empty_like(out)
         for tap in np.ndindex(*kernel):
             factor = factors[(some, slice(None), *tap)].reshape(*out.shape[:2], *(1,) * len(places))
             out += np.multiply(windows[(sample, some, *tap)][:, None], factor, out=term)
+
+    on_cores(product(range(batch), range(0, channels, step)), add)
     return y.reshape(batch, len(weight), *places)
 
 

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx.reference.ops.op_resize import Resize as OnnxResize
 
+from wpk.checks.node_parts import by_parts
+
 Floats = NDArray[np.float64]
 
 _OURS = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
@@ -45,10 +47,14 @@ class Resampling:
             moved: By how much the positions along some axes are off where fp32 rounds them, in units
                 of |position| + 1.
         """
+        stays = (n if at is None else 1 for n, at in zip(x.shape, self.positions, strict=True))
+        return by_parts(x, list(stays), lambda part: self._resampled(part, moved or {}))
+
+    def _resampled(self, x: Any, moved: Mapping[int, float]) -> Any:
         y: Any = x
         for axis, (exact, rounded) in enumerate(zip(self.positions, self.rounded, strict=True)):
             if exact is not None:
-                off = 0.0 if moved is None else moved.get(axis, 0.0)
+                off = moved.get(axis, 0.0)
                 y = self._along(y, axis, exact + off * (np.abs(exact) + 1.0) * rounded)
         return y
 

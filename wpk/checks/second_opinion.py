@@ -19,6 +19,7 @@ from wpk.checks.bounded import Arithmetic, Ball, Call, rounding
 from wpk.checks.compare import compare
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
+from wpk.checks.node_parts import cut_of, filters_of
 from wpk.checks.runtime_nodes import execute_node, narrowed
 from wpk.checks.witness import require_onnxruntime
 from wpk.dtypes import DType, is_float
@@ -32,6 +33,15 @@ is larger by orders of magnitude."""
 
 _MOST_PARAMETERS = 64
 """A tensor of at most so many integers is a parameter, like a shape: kinds of nodes differ by its values."""
+
+_MOST_ELEMENTS = 1 << 20
+"""Of an operand of which a part is enough: the evaluator computes every such part in the same way, each by itself."""
+
+_MOST_PRODUCTS = 1 << 28
+"""Of a convolution of which some filters are enough, all over the weight: each is multiplied by itself."""
+
+_FEWEST = 2
+"""Samples or filters that are compared at least, so that one taken for another is seen."""
 
 
 class Verdict(StrEnum):
@@ -85,6 +95,7 @@ class SecondOpinion:
         if kind in self._judged:
             return None
         self._judged.add(kind)
+        inputs = _some_of(node, inputs)
         narrow = [None if each is None else narrowed(each) for each in inputs]
         reason = why_undecidable(node, narrow)
         if reason is not None:
@@ -99,6 +110,19 @@ class SecondOpinion:
             Exception
         ) as error:  # of the evaluator, on inputs that were moved to see how far it is off
             return Judgement(Verdict.CANNOT, f"{type(error).__name__}: {error}"[:200])
+
+
+def _some_of(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> Sequence[Array | None]:
+    """Operands of which no more than needed is as large as it may be: a part of what is computed in parts."""
+    size = max((each.size for each in inputs if each is not None), default=0)
+    cut = cut_of(node, inputs) if size > _MOST_ELEMENTS else None
+    if cut is not None:
+        inputs = cut.part(inputs, slice(max(_FEWEST, cut.extent * _MOST_ELEMENTS // size)))
+    filters = filters_of(node, inputs)
+    if filters is None or filters.products <= _MOST_PRODUCTS:
+        return inputs
+    count = max(_FEWEST, filters.extent * _MOST_PRODUCTS // filters.products)
+    return filters.part(inputs, slice(None, None, -(-filters.extent // count)))
 
 
 def _kind(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bytes:

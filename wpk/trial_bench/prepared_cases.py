@@ -3,19 +3,33 @@
 from collections import OrderedDict
 
 from wpk.checks import StepCase, StepRunner
+from wpk.emulator import free_bytes
 from wpk.plan import Step
 from wpk.trial_bench.cases import Case
 
 HELD_BYTES = 2 << 30
 """Of memory, beside the references themselves: several problems of the largest layers."""
 
+HELD_PART = 4
+"""One part in so many of the memory that is free may be held where that is more: then each case of a large batch is
+prepared once, although all problems are tried a little before they are tuned."""
+
+
+def held_bytes() -> int:
+    """Return the memory that prepared cases may take on this machine now."""
+    return max(HELD_BYTES, (free_bytes() or 0) // HELD_PART)
+
 
 class PreparedCases:
     """This cache holds cases with the bytes that every candidate is given and compared with."""
 
-    def __init__(self, held_bytes: int = HELD_BYTES) -> None:
-        """Begin with none; the last one stays, whatever it takes."""
-        self._limit = held_bytes
+    def __init__(self, limit: int) -> None:
+        """Begin with none; the last one stays, whatever it takes.
+
+        Args:
+            limit: Bytes that they may take together.
+        """
+        self._limit = limit
         self._held: OrderedDict[int, tuple[Case, StepCase]] = OrderedDict()
 
     def of(self, case: Case, runner: StepRunner, step: Step) -> StepCase:

@@ -16,7 +16,7 @@ from wpk.problems import Problem
 from wpk.trial import Regime, Status, Trial
 from wpk.trial_bench.cases import Case
 from wpk.trial_bench.gpu_lease import GpuLease
-from wpk.trial_bench.prepared_cases import PreparedCases
+from wpk.trial_bench.prepared_cases import PreparedCases, held_bytes
 
 
 class _NotReadyError(EngineError):
@@ -72,7 +72,7 @@ class TrialRunner:
         """
         self._lease, self._cases, self._others = lease, cases, others
         self._regime, self._patience = regime, patience or Patience()
-        self._prepared = PreparedCases()
+        self._prepared = PreparedCases(held_bytes())
         self._right: set[_Subject] = set()  # at both seeds
 
     def prepare(self, problem: Problem, candidate: Candidate) -> Implementation:
