@@ -119,6 +119,7 @@ from wpk.graph_passes.recognise.rms_norm import RecognizeRmsNorm
 from wpk.graph_passes.recognise.rotary import RotaryHalves
 from wpk.graph_passes.recognise.sigmoid import RecognizeSigmoid
 from wpk.graph_passes.recognise.softmax import RecognizeSoftmax
+from wpk.graph_passes.recognise.unit_rows import RecognizeUnitRows
 from wpk.graph_passes.recurrent.batch_first import RecurrentBatchFirst
 from wpk.graph_passes.recurrent.directions import RecurrentDirections
 from wpk.graph_passes.recurrent.operators import RecurrentOperators
@@ -238,6 +239,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RecognizeGelu(),
         RecognizeLayerNorm(),
         RecognizeRmsNorm(),
+        RecognizeUnitRows(storage),
         RotaryHalves(),
         RecognizeHardSwish(),
         RecognizeSigmoid(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from support.faults.graph_passes.broken_pass import BrokenPass
+from wpk.dtypes import Precision
 
 _H = '<ir_version: 9, opset_import: ["" : 20]>'
 _ROWS = "float[2, 5, 8] x"
@@ -18,6 +19,9 @@ _ROOT_MEAN_SQUARE = f"""{_H} g ({_ROWS}, float[8] g) => (float[2, 5, 8] y)
     <int64[1] last = {{-1}}, float eps = {{0.01}}, float power = {{POWER}}> {{
     q = Pow(x, power)  v = ReduceMean(q, last)  e = Add(v, eps)  r = Sqrt(e)  i = Reciprocal(r)
     n = Mul(x, i)  y = Mul(g, n) }}"""
+_UNIT_ROWS = f"""{_H} g ({_ROWS}, float[8, 8] w) => (float[2, 5, 8] y)
+    <int64[1] last = {{-1}}, float eps = {{1e-12}}> {{
+    l = ReduceL2(x, last)  m = Clip(l, eps)  n = Div(x, m)  y = MatMul(n, w) }}"""
 _ROTATED = f"""{_H} g (float[2, 5, 8] x, float[5, 8] c, float[5, 8] s) => (float[2, 5, 8] y)
     <int64[1] zero = {{0}}, int64[1] half = {{4}}, int64[1] end = {{8}}, int64[1] last = {{-1}}> {{
     a = Slice(x, zero, half, last)  b = Slice(x, half, end, last)  m = Neg(b)
@@ -111,6 +115,16 @@ FAULTS = (
         "uniform(square.inputs[1]) is None",
         _ROOT_MEAN_SQUARE.replace("POWER", "4"),
         "g",
+    ),
+    BrokenPass(
+        "rows get the length of their root mean square",
+        "recognize-unit-rows",
+        "recognise.unit_rows",
+        "np.full(shape, count**-0.5, match.values.dtype)",
+        "np.ones(shape, match.values.dtype)",
+        _UNIT_ROWS,
+        "w",
+        Precision.FP16,
     ),
     BrokenPass(
         "a rotation turns the other way",
