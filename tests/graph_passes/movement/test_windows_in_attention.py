@@ -83,7 +83,10 @@ def _values(
     return run_model(model, feeds)
 
 
-@pytest.mark.parametrize(("text", "precision"), [(NETWORKS[1], "fp16"), (NETWORKS[4], "fp32"), (windows.maxvit(), "fp32")])
+@pytest.mark.parametrize(
+    ("text", "precision"),
+    [(NETWORKS[1], "fp16"), (NETWORKS[4], "fp32"), (windows.maxvit(), "fp32")],
+)
 def test_a_model_of_windows_runs_without_copies(text: str, precision: str, tmp_path: Path) -> None:
     model, plan = tmp_path / "model.onnx", tmp_path / "model.plan"
     onnx.save(windows.model(text), model)

@@ -71,7 +71,13 @@ def model(text: str, seed: int = 0) -> onnx.ModelProto:
 
 
 def _attention(
-    x: str, result: str, windows: tuple[int, ...], mask: str, name: str = "", *, by_head: bool = False
+    x: str,
+    result: str,
+    windows: tuple[int, ...],
+    mask: str,
+    name: str = "",
+    *,
+    by_head: bool = False,
 ) -> str:
     """Two heads of four elements over windows of six tokens, between its two projections."""
     axis, n, lead = len(windows) + 1, name or "f", list(range(len(windows)))
