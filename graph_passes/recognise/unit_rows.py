@@ -74,7 +74,7 @@ class RecognizeUnitRows(Rule[UnitRows]):
         shape = row_shape(match.values, match.axes) or []
         count = float(np.prod(shape))
         scale = editor.constant(
-            f"{output.name}_scale", np.full(shape, count**-0.5, match.values.dtype)
+            f"{output.name}_scale", np.full(shape, count**-0.5), match.values.dtype
         )
         attrs = {
             "axis": match.axes[0],

@@ -31,6 +31,7 @@ def test_recognises(prove, body):
     assert proof.ops == ["RMSNormalization"]
     assert norm.attrs["axis"] == 2
     assert norm.attrs["epsilon"] == pytest.approx(1e-24 / 8)
+    assert norm.inputs[1].exact.tolist() == [8**-0.5] * 8, "float64 sees what fp32 rounds"
 
 
 def test_what_fp16_holds_shows_no_difference():
