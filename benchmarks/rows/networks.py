@@ -8,7 +8,8 @@ moves its time. What is compared is what each computes, too, with the module in 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,7 @@ from rows.torch_baselines import (
     in_float64,
     keep_compiled,
 )
-from rows.tuned import Case, measure_tuned
+from rows.tuned import Case, Subject, measure_tuned
 from wpk.backends import open_gpu
 from wpk.checks.limits import LIMITS, OutputDistance
 from wpk.checks.model_check import output_error
@@ -92,8 +93,8 @@ def rows() -> list[Row]:
 
 
 def _row(kind: str, case: Case, ways: Sequence[str], claim: str) -> Row:
-    measure = partial(measure_tuned, case, partial(measure_beside, case, ways, goal_of(case)))
-    return Row(f"{kind}.{case}", claim, measure, goals=(goal_of(case),))
+    goal = goal_of(case)
+    return Row(f"{kind}.{case}", claim, partial(tuned_beside, case, ways, goal), goals=(goal,))
 
 
 def goal_of(case: Case) -> Goal:
@@ -105,25 +106,39 @@ def goal_of(case: Case) -> Goal:
     return Goal(WHAT, 3.0 if case.network in _RESNETS else 1.5)
 
 
-def measure_beside(
-    case: Case, ways: Sequence[str], goal: Goal, plan: Path, context: Context
-) -> Outcome:
-    """A plan's engine beside the module that its file was exported from.
+def tuned_beside(case: Case, ways: Sequence[str], goal: Goal, context: Context) -> Outcome:
+    """A case's engine beside the module that its file was exported from.
+
+    One core loads PyTorch and the module while the case is tuned.
 
     Args:
-        case: Of the plan.
+        case: To be tuned.
         ways: To run the module, of `rows.torch_baselines.MODES`.
         goal: Of the speedup over the best of them.
-        plan: The file.
         context: Of the row.
 
     Raises:
-        RowError: PyTorch gives values that are no numbers.
+        RowError: The case cannot be exported or tuned, or PyTorch gives values that are no numbers.
     """
-    phases = Phases()
+    case.model(context)  # what torch does not export, wpk does not refuse
     os.environ.update(keep_compiled(context.store / "torch"))
+    with ThreadPoolExecutor(1, "module") as loader:
+        subject = loader.submit(case.subject, context)
+        measure = partial(_measure_beside, case, ways, goal, subject.result)
+        return measure_tuned(case, measure, context)
+
+
+def _measure_beside(
+    case: Case,
+    ways: Sequence[str],
+    goal: Goal,
+    loaded: Callable[[], Subject],
+    plan: Path,
+    _context: Context,
+) -> Outcome:
+    phases = Phases()
     phases("loading PyTorch and the module", 0, 1)
-    subject = case.subject(context)
+    subject = loaded()
     module, inputs = subject.module, list(subject.inputs.values())
     phases("computing in float64", 0, 1)
     right = in_float64(module, inputs, "cuda")

@@ -18,10 +18,10 @@ from zoo.exporting import draw, exported_module
 
 from rows.base import BENCHMARKS, Context, Outcome, Row, RowError
 from rows.goals import Goal, as_figures, geometric_mean
-from rows.networks import WHAT, measure_beside
+from rows.networks import WHAT, tuned_beside
 from rows.result_file import Record
 from rows.torch_baselines import USUAL
-from rows.tuned import INPUT_SEED, Case, RefusedError, Subject, measure_tuned
+from rows.tuned import INPUT_SEED, Case, RefusedError, Subject
 from wpk.dtypes import Precision
 from wpk.plan.measurement import Ratio
 
@@ -156,10 +156,8 @@ def rows() -> list[Row]:
 
 
 def _measure(case: ZooCase, goal: Goal, context: Context) -> Outcome:
-    brief = replace(context, budget=BUDGET)
-    case.model(brief)  # what torch does not export, wpk does not refuse
     try:
-        outcome = measure_tuned(case, partial(measure_beside, case, USUAL, goal), brief)
+        outcome = tuned_beside(case, USUAL, goal, replace(context, budget=BUDGET))
     except RefusedError as error:
         return refused(goal, str(error))
     if outcome.figures["plan"]["inconclusive"]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from export import NETWORKS, weights_of
-from rows import tuned
-from rows.base import Context, RowError
-from rows.networks import AUTOTUNED_CASES, OURS, goal_of, judge, rows
+from rows import networks, tuned
+from rows.base import Context, Outcome, RowError
+from rows.networks import AUTOTUNED_CASES, OURS, goal_of, judge, rows, tuned_beside
 from rows.side_by_side import MOST_STARTS, SAMPLE_SECONDS, Repeated, time_starts
 from rows.torch_baselines import AUTOTUNED, EAGER, MODES, USUAL, in_float64
-from rows.tuned import Case, plans_folder, sources_digest, tuned_plan
+from rows.tuned import Case, Subject, plans_folder, sources_digest, tuned_plan
 
 from wpk.checks.limits import LIMITS, OutputDistance
 from wpk.dtypes import Precision
@@ -145,6 +148,31 @@ def test_a_tuning_that_fails_leaves_no_plan(context: Context) -> None:
     with pytest.raises(RowError, match="optimize"):
         tuned_plan(CASE, context)
     assert not list(plans_folder(context).glob("*.plan"))
+
+
+def test_a_module_is_loaded_while_its_network_is_tuned(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading, order = threading.Event(), []
+
+    def load(_case: Case, _context: Context) -> Subject:
+        loading.set()
+        return Subject("the module", {})
+
+    def tune(_case: Case, measure: Callable[[Path, Context], Outcome], given: Context) -> Outcome:
+        assert loading.wait(10.0)  # before anything is measured
+        return measure(Path("a.plan"), given)
+
+    def beside(*given: Any) -> Outcome:
+        loaded = given[3]
+        return Outcome(True, loaded().module, {})
+
+    monkeypatch.setattr(Case, "model", lambda *_given: order.append("exported"))
+    monkeypatch.setattr(Case, "subject", load)
+    monkeypatch.setattr(networks, "measure_tuned", tune)
+    monkeypatch.setattr(networks, "_measure_beside", beside)
+    assert tuned_beside(CASE, USUAL, goal_of(CASE), context).summary == "the module"
+    assert order == ["exported"]
 
 
 def test_other_sources_make_other_plans(

@@ -169,20 +169,19 @@ def test_a_row_tells_refusals_of_wpk_from_failures_of_others(
     monkeypatch: pytest.MonkeyPatch, context: Context
 ) -> None:
     (row,) = (each for each in rows() if each.name == "zoo.resnet.fp16.b1")
-    monkeypatch.setattr(ZooCase, "model", lambda _self, _context: Path("model.onnx"))
 
     def raising(error: Exception) -> Any:
-        def measure(_case: Any, _measure: Any, given: Context) -> Outcome:
+        def measure(_case: Any, _ways: Any, _goal: Any, given: Context) -> Outcome:
             assert given.budget == "40s"
             raise error
 
         return measure
 
-    monkeypatch.setattr(zoo_rows, "measure_tuned", raising(RefusedError("exit code 1:\nno kernel")))
+    monkeypatch.setattr(zoo_rows, "tuned_beside", raising(RefusedError("exit code 1:\nno kernel")))
     outcome = row.measure(context)
     assert not outcome.passed
     assert outcome.figures["refused"] == "exit code 1:\nno kernel"
-    monkeypatch.setattr(zoo_rows, "measure_tuned", raising(RowError("PyTorch has no memory")))
+    monkeypatch.setattr(zoo_rows, "tuned_beside", raising(RowError("PyTorch has no memory")))
     with pytest.raises(RowError, match="PyTorch has no memory"):
         row.measure(context)
 
@@ -191,10 +190,9 @@ def test_an_engine_that_no_check_can_judge_does_not_pass(
     monkeypatch: pytest.MonkeyPatch, context: Context
 ) -> None:
     (row,) = (each for each in rows() if each.name == "zoo.resnet.fp16.b1")
-    monkeypatch.setattr(ZooCase, "model", lambda _self, _context: Path("model.onnx"))
     for said, passes in (([], True), (["says nothing"], False)):
         fast = Outcome(True, "fast", {"plan": {"inconclusive": said}})
-        monkeypatch.setattr(zoo_rows, "measure_tuned", lambda *_given, fast=fast: fast)
+        monkeypatch.setattr(zoo_rows, "tuned_beside", lambda *_given, fast=fast: fast)
         assert row.measure(context).passed is passes
 
 
