@@ -82,7 +82,9 @@ def _to_image(turn: gs.Node, reshape: gs.Node) -> _Turned | None:
     between = [image[0], *image[2:], image[1]]
     target = reshape_target(sequence, between)
     perm = [0, len(image) - 1, *range(1, len(image) - 1)]
-    return target and _Turned(source, output, between, target, perm, is_image=False)
+    if target is None:
+        return None
+    return _Turned(source, output, between, target, perm, is_image=False)
 
 
 def _of_image(reshape: gs.Node, turn: gs.Node) -> _Turned | None:
@@ -93,7 +95,9 @@ def _of_image(reshape: gs.Node, turn: gs.Node) -> _Turned | None:
     between = [image[0], *image[2:], image[1]]
     target = reshape_target(between, sequence)
     perm = [0, *range(2, len(image)), 1]
-    return target and _Turned(source, output, between, target, perm, is_image=True)
+    if target is None:
+        return None
+    return _Turned(source, output, between, target, perm, is_image=True)
 
 
 def _is_image(image: Dims, sequence: Dims) -> bool:
