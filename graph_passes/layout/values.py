@@ -100,7 +100,12 @@ class LayoutPlan:
         wanted = [each for each in reader.outputs if id(each) in self._wanted]
         function = self._functions.get(id(reader))
         if function is not None:
-            return bool(wanted) and passes_last_on(function, _index(reader, tensor))
+            index, as_is = _index(reader, tensor), list(range(rank(tensor) or 0))
+            return (
+                bool(wanted)
+                and passes_last_on(function, index)
+                and weight_of(function, index, as_is) is Weight.NONE
+            )
         return is_op(reader, *FOLLOWERS) and any(rank(each) == rank(tensor) for each in wanted)
 
     def _why_not(self, node: gs.Node) -> str | None:

@@ -81,3 +81,16 @@ def test_rows_between_convolutions_lie_in_one_piece(load):
         [0, 3, 1, 2],
         [0, 2, 3, 1],
     ]
+
+
+def test_products_along_both_axes_of_a_sequence_settle(load):
+    graph = load(
+        f"""{H} g (float[2, 6, 8] x, float[8, 8] w, float[6, 6] m, float[6, 6] v, float[8] s) => (float[2, 6, 8] y) {{
+        a = MatMul(x, w)  n = LayerNormalization(a, s)  t = Transpose<perm = [0, 2, 1]>(n)
+        p = MatMul(t, m)  q = Sigmoid(p)  o = MatMul(q, v)  u = Transpose<perm = [0, 2, 1]>(o)
+        r = Add(a, u)  y = LayerNormalization(r, s) }}""",
+        constants="w m v s",
+    )
+    FuseOperators()(graph)
+    rewritten = [ChannelsLast()(graph).rewritten for _ in range(4)]
+    assert rewritten[-1] == 0, rewritten
