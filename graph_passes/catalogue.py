@@ -77,6 +77,7 @@ from wpk.graph_passes.movement.free_rows import FreeRows
 from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.idle_quantisation import IdleQuantisation
+from wpk.graph_passes.movement.image_rows import ImageRows
 from wpk.graph_passes.movement.joined_tables import JoinedTables
 from wpk.graph_passes.movement.merged_transpose import MergedTranspose
 from wpk.graph_passes.movement.moved_rows import MovedRows
@@ -89,6 +90,7 @@ from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 from wpk.graph_passes.movement.reshapes_around import ReshapesAround
+from wpk.graph_passes.movement.reshapes_behind import ReshapesBehind
 from wpk.graph_passes.movement.reversed_sequences import ReversedSequences
 from wpk.graph_passes.movement.rows_before_reshapes import RowsBeforeReshapes
 from wpk.graph_passes.movement.spread_rows import SpreadRows
@@ -119,6 +121,7 @@ from wpk.graph_passes.recognise.rms_norm import RecognizeRmsNorm
 from wpk.graph_passes.recognise.rotary import RotaryHalves
 from wpk.graph_passes.recognise.sigmoid import RecognizeSigmoid
 from wpk.graph_passes.recognise.softmax import RecognizeSoftmax
+from wpk.graph_passes.recognise.unit_rows import RecognizeUnitRows
 from wpk.graph_passes.recurrent.batch_first import RecurrentBatchFirst
 from wpk.graph_passes.recurrent.directions import RecurrentDirections
 from wpk.graph_passes.recurrent.operators import RecurrentOperators
@@ -238,6 +241,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RecognizeGelu(),
         RecognizeLayerNorm(),
         RecognizeRmsNorm(),
+        RecognizeUnitRows(storage),
         RotaryHalves(),
         RecognizeHardSwish(),
         RecognizeSigmoid(),
@@ -254,6 +258,8 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ScaleBehindProduct(),
         TurnedSplits(),
         RowsBeforeReshapes(),
+        ImageRows(),
+        ReshapesBehind(),
         TransposesBehind(),
         BatchInFront(),  # after the scales, which a transpose would part from their products
         ScaleThroughBias(),

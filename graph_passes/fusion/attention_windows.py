@@ -75,8 +75,8 @@ def _behind(clusters: Clusters, attention: Cluster) -> list[gs.Node]:
 
 
 def _rows(gather: gs.Node) -> NDArray[np.int64] | None:
-    """The rows of a matrix that a Gather moves; None where it does something else."""
-    index = values(gather.inputs[1])
-    if gather.attrs.get("axis", 0) != 1 or len(gather.inputs[0].shape or ()) != 3 or index is None:
+    """The rows of a matrix, or of heads beside each other, that a Gather moves; None where it does something else."""
+    index, dimensions = values(gather.inputs[1]), len(gather.inputs[0].shape or ())
+    if gather.attrs.get("axis", 0) != 1 or dimensions not in (3, 4) or index is None:
         return None
     return index.astype(np.int64) if index.ndim == 1 else None

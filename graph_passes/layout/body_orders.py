@@ -10,6 +10,7 @@ An order is a list: at each place in memory, slowest first, an axis of the tenso
 """
 
 from collections.abc import Iterator
+from enum import IntEnum
 from math import prod
 
 import onnx_graphsurgeon as gs
@@ -22,24 +23,36 @@ from wpk.graph_passes.movement.reshape_chains import permutation
 Order = list[int]
 
 
-def asks_for_last(function: gs.Function, index: int, *, output_is_last: bool) -> bool:
-    """Tell whether the body of ``function`` would have its input ``index`` channels last.
+class Weight(IntEnum):
+    """How much it matters to an operator that what it reads lies in some order, least first."""
 
-    Args:
-        function: The operator.
-        index: Of the input.
-        output_is_last: Whether what it gives is to be channels last.
+    NONE = 0
+    PRODUCT = 1
+    ROWS = 2
+    PIXELS = 3
+
+
+def weight_of(function: gs.Function, index: int, order: Order) -> Weight:
+    """How much it matters to the anchor of ``function`` that its input ``index`` lies in ``order``.
+
+    Products read transposed operands nearly as well; normalisations and windows do not.
     """
-    tensor = function.inputs[index]
-    dimensions = rank(tensor)
-    if dimensions not in RANKS:
+    wanted = _of_anchor(function)
+    if wanted is None:
+        return Weight.NONE
+    start, suits, weight = wanted
+    met = any(each == order for each in _orders_of(function.inputs[index], start, suits))
+    return weight if met else Weight.NONE
+
+
+def passes_last_on(function: gs.Function, index: int) -> bool:
+    """Tell whether ``function`` writes channels last best where its input ``index`` lies so, too."""
+    tensor, output = function.inputs[index], function.outputs[0]
+    dimensions, after = rank(tensor), rank(output)
+    if dimensions not in RANKS or after not in RANKS:
         return False
-    last = to_last(dimensions)
-    wanted = list(_of_anchor(function))
-    output = function.outputs[0]
-    if output_is_last and rank(output) in RANKS:
-        wanted.append((output, to_last(rank(output) or 0)))
-    return any(order == last for start in wanted for order in _orders_of(tensor, *start))
+    last = to_last(dimensions or 0)
+    return any(order == last for order in _orders_of(tensor, output, to_last(after or 0)))
 
 
 def body_anchor(function: gs.Function) -> gs.Node | None:
@@ -47,19 +60,22 @@ def body_anchor(function: gs.Function) -> gs.Node | None:
     return next((node for node in function.nodes if is_op(node, *ANCHORS)), None)
 
 
-def _of_anchor(function: gs.Function) -> Iterator[tuple[gs.Tensor, Order]]:
+def _of_anchor(function: gs.Function) -> tuple[gs.Tensor, Order, Weight] | None:
     """What the anchor slides over, or takes the rows of, with the order that suits it."""
     anchor = body_anchor(function)
     if anchor is None:
-        return
+        return None
     data = anchor.inputs[0]
     dimensions = rank(data)
     if dimensions not in RANKS:
-        return
+        return None
     if is_op(anchor, *SPATIAL):
-        yield data, to_last(dimensions)
-    elif is_op(anchor, *ROWS, "MatMul"):
-        yield data, list(range(dimensions))
+        return data, to_last(dimensions or 0), Weight.PIXELS
+    if is_op(anchor, *ROWS):
+        return data, list(range(dimensions or 0)), Weight.ROWS
+    if is_op(anchor, "MatMul"):
+        return data, list(range(dimensions or 0)), Weight.PRODUCT
+    return None
 
 
 def _orders_of(tensor: gs.Tensor, start: gs.Tensor, order: Order) -> Iterator[Order]:

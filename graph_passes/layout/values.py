@@ -1,9 +1,10 @@
 """Decide which values of a graph are stored channels last.
 
-A value is *wanted* channels last when an operator reads it that has each pixel's channels side by side
-(`body_orders` says which), directly or through operators, data movements and shuffles of channels that can
-pass the order on. It *becomes* channels last when it is wanted and its producer can write it so: an operator
-always can (its body transposes), a data movement or a shuffle when what it reads is channels last.
+A value is *wanted* channels last when it matters more to an operator that reads it to have each pixel's channels
+side by side than to another to have it as it is (`body_orders` says how much), directly or through operators, data
+movements and shuffles of channels that can pass the order on. It *becomes* channels last when it is wanted and its
+producer can write it so: an operator always can (its body transposes), a data movement or a shuffle when what it reads
+is channels last.
 
 Graph inputs and outputs keep their order: the operators at the edges read and write it.
 """
@@ -15,8 +16,8 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core.functions import calls, is_call
 from wpk.graph_passes.core.kinds import VIEWS
 from wpk.graph_passes.core.query import is_graph_output, is_op, rank
-from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, why_not_follow
-from wpk.graph_passes.layout.body_orders import asks_for_last
+from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, to_last, why_not_follow
+from wpk.graph_passes.layout.body_orders import Weight, passes_last_on, weight_of
 from wpk.graph_passes.movement.views import Views, trace, views_before
 
 CHOICE = "an operator stores what it makes channels last"
@@ -71,23 +72,41 @@ class LayoutPlan:
             self._asked.add(id(views_before(node.outputs[0])[0].inputs[0]))
 
     def _is_asked_for(self, tensor: gs.Tensor) -> bool:
-        if id(tensor) in self._asked:
-            return True
+        return (
+            id(tensor) in self._asked
+            or any(self._passes_on(tensor, reader) for reader in tensor.outputs)
+            or self._outweighs(tensor)
+        )
+
+    def _outweighs(self, tensor: gs.Tensor) -> bool:
+        """Whether channels last matters more to a reader than the order as it is does to any.
+
+        Else a sequence whose readers differ would be turned, and turned back in the next round.
+        """
+        if rank(tensor) not in RANKS:
+            return False
+        dimensions = rank(tensor) or 0
+        last, as_is = Weight.NONE, Weight.NONE
         for reader in tensor.outputs:
             function = self._functions.get(id(reader))
             if function is not None:
-                last = any(id(output) in self._wanted for output in reader.outputs)
-                if asks_for_last(function, _index(reader, tensor), output_is_last=last):
-                    return True
-                continue
-            if not is_op(reader, *FOLLOWERS):
-                continue
-            if any(
-                id(output) in self._wanted and rank(output) == rank(tensor)
-                for output in reader.outputs
-            ):
-                return True
-        return False
+                index = _index(reader, tensor)
+                last = max(last, weight_of(function, index, to_last(dimensions)))
+                as_is = max(as_is, weight_of(function, index, list(range(dimensions))))
+        return last > as_is
+
+    def _passes_on(self, tensor: gs.Tensor, reader: gs.Node) -> bool:
+        """Whether what a reader gives is wanted channels last, and ``tensor`` best lies like it."""
+        wanted = [each for each in reader.outputs if id(each) in self._wanted]
+        function = self._functions.get(id(reader))
+        if function is not None:
+            index, as_is = _index(reader, tensor), list(range(rank(tensor) or 0))
+            return (
+                bool(wanted)
+                and passes_last_on(function, index)
+                and weight_of(function, index, as_is) is Weight.NONE
+            )
+        return is_op(reader, *FOLLOWERS) and any(rank(each) == rank(tensor) for each in wanted)
 
     def _why_not(self, node: gs.Node) -> str | None:
         for tensor in node.outputs:

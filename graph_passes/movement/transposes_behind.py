@@ -1,12 +1,13 @@
 """Move transposes behind the element-wise nodes that read them.
 
     f(Transpose(x), Transpose(y), c)  ->  Transpose(f(x, y, c'))     c constant, c' in the order of x
-    f(Transpose(x), z)                ->  Transpose(f(x, Transpose(z)))     x of a product, z of a convolution
+    f(Transpose(x), z)                ->  Transpose(f(x, Transpose(z)))     x of a product, z of a convolution before it
+    f(Transpose(x), z)                ->  Transpose(f(x, Transpose(z)))     x of a convolution, z of a product before it
 
 Exact: f computes element by element. It then follows what computes ``x``, whose kernel can take it as
 its epilogue: ConvNeXt scales the product of its channels and adds the block's input, but behind a
-transpose to channels first. In the second form a convolution's result is turned instead, which its
-memory's order can make free, since a convolution computes in either order.
+transpose to channels first. In the other forms something else is turned instead, which costs nothing where a
+convolution gives either of both, since it reads and writes in either order.
 """
 
 from collections.abc import Sequence
@@ -16,9 +17,11 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.exact import moved_constant
-from wpk.graph_passes.core.kinds import MATRIX, SPATIAL, is_anchor, is_elementwise
+from wpk.graph_passes.core.kinds import SPATIAL, is_anchor, is_elementwise
 from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.query import dims, is_op, producer, same_dims
+from wpk.graph_passes.movement.latest_anchor import LatestAnchors
+from wpk.graph_passes.movement.reshape_chains import RESHAPES
 from wpk.graph_passes.movement.turns import Swap, Turn, transpose_of, turned
 
 _LEAST_RANK = 3
@@ -32,7 +35,6 @@ class TransposesBehind(Rule[Swap]):
 
     def match(self, graph: gs.Graph, node: gs.Node) -> Swap | None:
         """Match where one order serves every operand, or all but some of convolutions."""
-        del graph
         output = node.outputs[0] if is_elementwise(node) else None
         shape = None if output is None else dims(output)
         if output is None or shape is None or len(shape) < _LEAST_RANK:
@@ -42,7 +44,7 @@ class TransposesBehind(Rule[Swap]):
         if perm is None:
             return None
         inputs = [_Operand(tensor, perm, len(shape)) for tensor in node.inputs]
-        if not all(operand.is_known for operand in inputs) or not _fits(inputs):
+        if not all(operand.is_known for operand in inputs) or not _fits(graph, inputs):
             return None
         inside = [shape[axis] for axis in np.argsort(perm)]
         attrs = node.attrs
@@ -96,25 +98,30 @@ def _turn(tensor: gs.Tensor) -> Turn | None:
     if turn is None or turn.perm[0] != 0:
         return None
     maker = producer(turn.source)
+    if maker is not None and is_op(maker, *RESHAPES):
+        maker = producer(maker.inputs[0])
     return turn if is_anchor(maker) or is_elementwise(maker) else None
 
 
-def _fits(inputs: Sequence[_Operand]) -> bool:
-    """Whether nothing has to be turned but what convolutions make, for the sake of products."""
-    strangers = [each for each in inputs if not each.is_turned and not each.is_constant]
+def _fits(graph: gs.Graph, inputs: Sequence[_Operand]) -> bool:
+    """Whether nothing has to be turned but what is ready before, where a convolution makes that free."""
+    strangers = [each.source for each in inputs if not each.is_turned and not each.is_constant]
     if not strangers:
         return True
     own = [each.source for each in inputs if each.is_turned]
-    products = all(_anchors(tensor, MATRIX) for tensor in own)
-    return products and all(_anchors(each.source, SPATIAL) for each in strangers)
+    anchors = LatestAnchors(graph)
+    last = max(anchors.before(tensor) for tensor in own)
+    if last <= max(anchors.before(tensor) for tensor in strangers):
+        return False
+    return is_op(graph.nodes[last], *SPATIAL) or all(_of_image(tensor) for tensor in strangers)
 
 
-def _anchors(tensor: gs.Tensor, ops: Sequence[str]) -> bool:
-    """Whether one of the operators makes a tensor, itself or through element-wise nodes."""
+def _of_image(tensor: gs.Tensor) -> bool:
+    """Whether a convolution or a pooling makes a tensor, itself or through element-wise nodes."""
     waiting, seen = [tensor], 0
     while waiting and seen < _MOST_NODES:
         maker, seen = producer(waiting.pop()), seen + 1
-        if is_op(maker, *ops):
+        if is_op(maker, *SPATIAL):
             return True
         if maker is not None and is_elementwise(maker):
             waiting.extend(maker.inputs)

@@ -16,7 +16,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.kinds import ROWS
-from wpk.graph_passes.core.query import dims, is_op, producer, static_shape
+from wpk.graph_passes.core.query import Dims, dims, is_op, producer, static_shape
 from wpk.graph_passes.movement.element_places import moves
 from wpk.graph_passes.movement.row_orders import Attending, Reading, Region, RowOrders, Rows
 
@@ -115,15 +115,19 @@ def _taken(editor: GraphEditor, part: gs.Tensor, ordered: set[int], done: set[in
 
 def _gathered(editor: GraphEditor, tensor: gs.Tensor, rows: Rows, shape: list[int]) -> gs.Tensor:
     """The tensor with its rows in another order, in a shape."""
-    flat: list[int | str | None] = [
-        1,
-        len(rows),
-        int(np.prod(static_shape(tensor) or [])) // len(rows),
-    ]
+    flat: Dims = [1, len(rows), *_row(static_shape(tensor) or [], len(rows))]
     matrix = _shaped(editor, tensor, flat)
     index = editor.constant(f"{tensor.name}_rows", rows)
     moved = editor.add("Gather", [matrix, index], like=tensor, shape=flat, attrs={"axis": 1})
     return _shaped(editor, moved, shape)
+
+
+def _row(shape: list[int], rows: int) -> list[int]:
+    """The sizes of a row: heads stay apart, since a part of each may be what is read."""
+    counts = np.cumprod(shape).tolist()
+    if rows in counts:
+        return shape[counts.index(rows) + 1 :]
+    return [int(np.prod(shape)) // rows]
 
 
 def _lying(editor: GraphEditor, reading: Reading, source: gs.Tensor, shape: list[int]) -> gs.Tensor:

@@ -37,7 +37,7 @@ class RecognizeRmsNorm(Rule[MeanSquare]):
         if found is None:
             return None
         reason = why_not_rows(graph, found.values, found.axes, found.nodes, found.quotient)
-        return refusal(found.quotient, reason or _why_too_old(graph)) or found
+        return refusal(found.quotient, reason or why_too_old(graph)) or found
 
     def rewrite(self, editor: GraphEditor, match: MeanSquare) -> None:
         """Write RMSNormalization, which takes the scale that follows."""
@@ -56,7 +56,8 @@ class RecognizeRmsNorm(Rule[MeanSquare]):
         editor.replace(output, new)
 
 
-def _why_too_old(graph: gs.Graph) -> str | None:
+def why_too_old(graph: gs.Graph) -> str | None:
+    """Say why a graph has no RMSNormalization and cannot be raised to an opset that has it."""
     stays = ModernForms(RMS_NORM_OPSET).refusals(graph)
     if not stays:
         return None

@@ -9,11 +9,13 @@ are, with the halves along an axis of their own, broadcast over both results,
 
 The halves are then read where they lie and the result is written at once: one element-wise operator, of
 the same products and sums. Su et al., "RoFormer", arXiv 2104.09864, equation 34. Cosines and sines may be
-computed; what is made of them is made once for all that read them.
+computed; what is made of them is made once for all that read them. Pairs of neighbours are rotated alike, as that
+paper has them, their axis behind that of the pairs. Tokens in front that are not rotated, those of a class, are
+rotated by nothing where cosines and sines are constants: ``Concat(x[:n], rotated x[n:])`` is one operator, too.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import NamedTuple
 
@@ -21,10 +23,10 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.query import (
+    Dims,
     dims,
-    given,
-    integers,
     is_op,
     made_by,
     producer,
@@ -32,6 +34,7 @@ from wpk.graph_passes.core.query import (
     why_any_shared,
 )
 from wpk.graph_passes.movement.views import MOST_AXES
+from wpk.graph_passes.recognise.turned import range_of, turned
 
 
 class _Factor(NamedTuple):
@@ -52,6 +55,9 @@ class _Rotation:
         sines: What the second half of ``x`` has in the first result, negated, and the first in the second.
         inner: What the nodes in between make, which vanishes.
         output: The result.
+        pairs: Whether pairs of neighbours are rotated, not of elements of both halves.
+        tokens: How many in front are not rotated.
+        axis: Along which these lie, counted from the last one: negative.
     """
 
     x: gs.Tensor
@@ -60,6 +66,13 @@ class _Rotation:
     sines: tuple[_Factor, _Factor]
     inner: list[gs.Tensor]
     output: gs.Tensor
+    pairs: bool = False
+    tokens: int = 0
+    axis: int = -2
+
+    def apart(self, shape: Dims) -> Dims:
+        """A shape with the last axis parted in two: that of halves, or pairs, and that along them."""
+        return [*shape[:-1], self.half, 2] if self.pairs else [*shape[:-1], 2, self.half]
 
 
 class RotaryHalves(Rule[_Rotation]):
@@ -70,7 +83,10 @@ class RotaryHalves(Rule[_Rotation]):
 
     def match(self, graph: gs.Graph, node: gs.Node) -> _Rotation | Refusal | None:
         """Match a sum of two products, one of which is of the other's turned halves; or both results' Concat."""
-        found = next(_rotations(node) if is_op(node, "Add") else _pairs(node), None)
+        if is_op(node, "Add"):
+            found = None if _tokens_of(node) else next(_rotations(node), None)
+        else:
+            found = next(_pairs(node), None) or _behind_tokens(node)
         if found is None:
             return None
         reason = _why_not(found) or why_any_shared(graph, found.inner)
@@ -78,42 +94,81 @@ class RotaryHalves(Rule[_Rotation]):
 
     def rewrite(self, editor: GraphEditor, match: _Rotation) -> None:
         """Part the last axis, and multiply each half by what both results have of it."""
-        sizes, half = dims(match.x) or [], match.half
-        shape = [*sizes[:-1], 2, half]
+        sizes, axis = dims(match.x) or [], -1 if match.pairs else -2
+        shape = match.apart(sizes)
         keep = [0] * (len(sizes) - 1)
-        target = editor.constant(f"{match.x.name}_paired", np.array([*keep, 2, half], np.int64))
-        paired = editor.add("Reshape", [match.x, target], like=match.x, shape=shape)
-        first, second = _parted(editor, paired)
-        cos0, cos1 = (_beside(editor, each, half) for each in match.cosines)
-        sin0, sin1 = (_beside(editor, each, half) for each in match.sines)
-        turned = editor.add("Neg", [sin0], like=sin0)
-        of_first = _stacked(editor, cos0, sin1)
-        of_second = _stacked(editor, turned, cos1)
+        target = [*keep, match.half, 2] if match.pairs else [*keep, 2, match.half]
+        paired = editor.constant(f"{match.x.name}_paired", np.array(target, np.int64))
+        parted = editor.add("Reshape", [match.x, paired], like=match.x, shape=shape)
+        first, second = _parted(editor, parted, axis)
+        cos0, cos1 = (_beside(editor, match, each, 1.0) for each in match.cosines)
+        sin0, sin1 = (_beside(editor, match, each, 0.0) for each in match.sines)
+        negative = editor.add("Neg", [sin0], like=sin0)
+        of_first = _stacked(editor, cos0, sin1, axis)
+        of_second = _stacked(editor, negative, cos1, axis)
         like = match.output
         products = [
             editor.add("Mul", [part, factors], like=like, shape=shape)
             for part, factors in ((first, of_first), (second, of_second))
         ]
         total = editor.add("Add", products, like=like, shape=shape)
-        joined = editor.constant(f"{like.name}_joined", np.array([*keep, 2 * half], np.int64))
+        joined = editor.constant(f"{like.name}_joined", np.array([*keep, 2 * match.half], np.int64))
         editor.replace(like, editor.add("Reshape", [total, joined], like=like))
+
+
+def _tokens_of(node: gs.Node) -> bool:
+    """Whether a sum is a rotation that `_behind_tokens` matches with what lies in front of it."""
+    readers = node.outputs[0].outputs
+    return any(is_op(each, "Concat") and _behind_tokens(each) is not None for each in readers)
+
+
+def _behind_tokens(node: gs.Node) -> _Rotation | None:
+    """Read a Concat as that of some tokens and of the rotation of all others of the same tensor."""
+    sizes, added = dims(node.outputs[0]), made_by(node.inputs[-1], "Add")
+    if not sizes or added is None or len(node.inputs) != 2:
+        return None
+    axis = int(node.attrs["axis"]) % len(sizes)
+    found = next(_rotations(added), None)
+    part = made_by(found.x, "Slice") if found is not None else None
+    size = sizes[axis]
+    if found is None or part is None or not isinstance(size, int) or axis == len(sizes) - 1:
+        return None
+    whole = part.inputs[0]
+    ranges = [range_of(each, whole, axis) for each in (node.inputs[0], found.x)]
+    tokens = size - int((dims(found.x) or [])[axis] or 0)
+    factors = [each.tensor for each in (*found.cosines, *found.sines)]
+    from_last = axis - len(sizes)
+    constant = all(
+        isinstance(each, gs.Constant)
+        and len(each.shape) >= -from_last
+        and each.shape[from_last] == size - tokens
+        for each in factors
+    )
+    if ranges != [(0, tokens), (tokens, size)] or not constant:
+        return None
+    inner = [*found.inner, found.output]
+    return replace(
+        found, x=whole, inner=inner, output=node.outputs[0], tokens=tokens, axis=from_last
+    )
 
 
 def _rotations(node: gs.Node) -> Iterator[_Rotation]:
     """Read a sum as a rotation, in every order of its operands."""
     products = [made_by(tensor, "Mul") for tensor in node.inputs]
-    for plain, turned in permutations(products):
-        if plain is None or turned is None:
+    for plain, product in permutations(products):
+        if plain is None or product is None:
             continue
         for (x, cos), (halves, sin) in (
-            (a, b) for a in permutations(plain.inputs) for b in permutations(turned.inputs)
+            (a, b) for a in permutations(plain.inputs) for b in permutations(product.inputs)
         ):
-            between = _turned_halves(halves, x)
+            between = turned(halves, x)
             if between is not None:
                 half = int((dims(x) or [0])[-1] or 0) // 2
-                inner = [plain.outputs[0], turned.outputs[0], *between]
+                inner = [plain.outputs[0], product.outputs[0], *between.inner]
                 cosines, sines = ((_Factor(t, 0), _Factor(t, 1)) for t in (cos, sin))
-                yield _Rotation(x, half, cosines, sines, inner, node.outputs[0])
+                yield _Rotation(
+                    x, half, cosines, sines, inner, node.outputs[0], pairs=between.pairs
+                )
 
 
 def _pairs(node: gs.Node) -> Iterator[_Rotation]:
@@ -157,51 +212,8 @@ def _whole(x0: gs.Tensor, x1: gs.Tensor) -> gs.Tensor | None:
     if part is None or not sizes or not isinstance(sizes[-1], int) or sizes[-1] % 2:
         return None
     axis, half = len(sizes) - 1, sizes[-1] // 2
-    ranges = [_range_of(each, part.inputs[0], axis) for each in (x0, x1)]
+    ranges = [range_of(each, part.inputs[0], axis) for each in (x0, x1)]
     return part.inputs[0] if ranges == [(0, half), (half, 2 * half)] else None
-
-
-def _turned_halves(tensor: gs.Tensor, x: gs.Tensor) -> list[gs.Tensor] | None:
-    """Return what is made on the way from ``x`` to ``Concat(-x1, x0)``; None where the tensor is none."""
-    joined, sizes = made_by(tensor, "Concat"), dims(x)
-    if joined is None or not sizes or len(joined.inputs) != 2:
-        return None
-    axis, size = len(sizes) - 1, sizes[-1]
-    if int(joined.attrs["axis"]) % len(sizes) != axis or not isinstance(size, int) or size % 2:
-        return None
-    negative = made_by(joined.inputs[0], "Neg")
-    if negative is None:
-        return None
-    second, first = negative.inputs[0], joined.inputs[1]
-    ranges = [_range_of(part, x, axis) for part in (first, second)]
-    if ranges != [(0, size // 2), (size // 2, size)]:
-        return None
-    return [tensor, negative.outputs[0]]
-
-
-def _range_of(part: gs.Tensor, x: gs.Tensor, axis: int) -> tuple[int, int] | None:
-    """Return which elements of ``x`` along an axis a Slice or Split takes; None where it takes others."""
-    node, size = producer(part), (dims(x) or [])[axis]
-    if node is None or not is_op(node, "Slice", "Split") or node.inputs[0] is not x:
-        return None
-    assert isinstance(size, int)  # `_turned_halves` looked
-    rank_of_x = len(dims(x) or [])
-    if is_op(node, "Split"):
-        sizes = [(dims(output) or [None])[-1] for output in node.outputs]
-        index = next(i for i, output in enumerate(node.outputs) if output is part)
-        if int(node.attrs.get("axis", 0)) % rank_of_x != axis:
-            return None
-        before = [n for n in sizes[: index + 1] if isinstance(n, int)]
-        return (sum(before[:-1]), sum(before)) if len(before) == index + 1 else None
-    bounds = [integers(given(node, index)) for index in (1, 2, 3)]
-    steps = [1] if given(node, 4) is None else integers(given(node, 4))
-    if any(bound is None or len(bound) != 1 for bound in bounds) or steps != [1]:
-        return None
-    start, end, along = (bound[0] for bound in bounds if bound is not None)
-    if along % rank_of_x != axis:
-        return None
-    begin, stop, _ = slice(start, end).indices(size)
-    return begin, stop
 
 
 def _why_not(found: _Rotation) -> str | None:
@@ -222,41 +234,68 @@ def _why_not(found: _Rotation) -> str | None:
     return None
 
 
-def _parted(editor: GraphEditor, paired: gs.Variable) -> list[gs.Tensor]:
-    """The two halves, each with an axis of one element in front of its last one."""
-    axis = len(paired.shape) - 2
-    shape = [*paired.shape[:axis], 1, paired.shape[-1]]
+def _parted(editor: GraphEditor, paired: gs.Variable, axis: int) -> list[gs.Tensor]:
+    """The two parts along an axis, which has one element of each."""
+    shape = list(paired.shape)
+    shape[axis] = 1
     sizes = editor.constant(f"{paired.name}_sizes", np.array([1, 1], np.int64))
     halves = [
         gs.Variable(editor.new_name(f"{paired.name}_half"), paired.dtype, list(shape))
         for _ in range(2)
     ]
     name = editor.new_name(f"{paired.name}_halves")
-    editor.graph.nodes.append(gs.Node("Split", name, {"axis": axis}, [paired, sizes], halves))
+    attrs = {"axis": len(shape) + axis}
+    editor.graph.nodes.append(gs.Node("Split", name, attrs, [paired, sizes], halves))
     return halves
 
 
-def _beside(editor: GraphEditor, factor: _Factor, half: int) -> gs.Tensor:
-    """A factor with an axis of one element in front of its last one."""
-    tensor, index = factor
+def _beside(editor: GraphEditor, match: _Rotation, factor: _Factor, of_tokens: float) -> gs.Tensor:
+    """A factor with an axis of one element where both parts have theirs.
+
+    ``of_tokens`` is what it is for tokens that are not rotated.
+    """
+    tensor = _for_tokens(editor, match, factor.tensor, of_tokens)
     shape = dims(tensor) or []
-    part = tensor
-    if index is not None:
-        bounds = [
-            editor.constant(f"{tensor.name}_{what}", np.array([value], np.int64))
-            for what, value in (
-                *(("begin", index * half), ("end", (index + 1) * half)),
-                ("axis", len(shape) - 1),
-            )
-        ]
-        part = editor.add("Slice", [tensor, *bounds], like=tensor, shape=[*shape[:-1], half])
-    axis = editor.constant(f"{tensor.name}_pair", np.array([len(shape) - 1], np.int64))
-    return editor.add("Unsqueeze", [part, axis], like=tensor, shape=[*shape[:-1], 1, half])
+    if factor.half is None:
+        axis = editor.constant(f"{tensor.name}_pair", np.array([len(shape) - 1], np.int64))
+        wide = [*shape[:-1], 1, match.half]
+        return editor.add("Unsqueeze", [tensor, axis], like=tensor, shape=wide)
+    apart = match.apart(shape)
+    target = [0] * (len(shape) - 1) + [int(size or 0) for size in apart[-2:]]
+    sizes = editor.constant(f"{tensor.name}_apart", np.array(target, np.int64))
+    both = editor.add("Reshape", [tensor, sizes], like=tensor, shape=apart)
+    axis_of_parts = len(apart) - (1 if match.pairs else 2)
+    bounds = [
+        editor.constant(f"{tensor.name}_{what}", np.array([value], np.int64))
+        for what, value in (
+            ("begin", factor.half),
+            ("end", factor.half + 1),
+            ("axis", axis_of_parts),
+        )
+    ]
+    part = list(apart)
+    part[axis_of_parts] = 1
+    return editor.add("Slice", [both, *bounds], like=tensor, shape=part)
 
 
-def _stacked(editor: GraphEditor, first: gs.Tensor, second: gs.Tensor) -> gs.Tensor:
-    """Two halves after each other."""
-    shape = dims(first) or []
-    joined = [*shape[:-2], 2, shape[-1]]
-    attrs = {"axis": len(shape) - 2}
+def _for_tokens(
+    editor: GraphEditor, match: _Rotation, tensor: gs.Tensor, number: float
+) -> gs.Tensor:
+    """A constant with a number for each token in front."""
+    if not match.tokens or not isinstance(tensor, gs.Constant):
+        return tensor
+    before = [(0, 0)] * len(tensor.shape)
+    before[match.axis] = (match.tokens, 0)
+    return moved_constant(
+        editor.new_name(f"{tensor.name}_tokens"),
+        tensor,
+        lambda array: np.pad(array, before, constant_values=number),
+    )
+
+
+def _stacked(editor: GraphEditor, first: gs.Tensor, second: gs.Tensor, axis: int) -> gs.Tensor:
+    """Two parts after each other."""
+    joined = list(dims(first) or [])
+    joined[axis] = 2
+    attrs = {"axis": len(joined) + axis}
     return editor.add("Concat", [first, second], like=first, shape=joined, attrs=attrs)

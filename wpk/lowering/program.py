@@ -54,14 +54,9 @@ class Value:
 
     @property
     def alignment(self) -> int:
-        """Bytes, at most 16, that the address of every row is a multiple of."""
-        for bytes_ in (16, 8, 4, 2):
-            if bytes_ < self.dtype.bytes:
-                break
-            steps = (self.offset, *(s * self.dtype.bytes for s in self.strides if s > 1))
-            if all(step % bytes_ == 0 for step in steps):
-                return bytes_
-        return self.dtype.bytes
+        """Bytes, at most 16, that its address is a multiple of; views of it know what their strides leave of them."""
+        sizes = [size for size in (16, 8, 4, 2) if size >= self.dtype.bytes]
+        return next((size for size in sizes if self.offset % size == 0), self.dtype.bytes)
 
     def span(self) -> DimExpr:
         """Return the bytes from its first element to the end of its last row, padding included."""

@@ -5,7 +5,7 @@ import pytest
 
 from wpk.graph_passes import called
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
-from wpk.graph_passes.layout.body_orders import asks_for_last
+from wpk.graph_passes.layout.body_orders import Weight, passes_last_on, weight_of
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 
 H = '<ir_version: 8, opset_import: ["" : 20]>'
@@ -17,25 +17,49 @@ def _last_function(graph: gs.Graph) -> gs.Function:
 
 
 @pytest.mark.parametrize(
-    ("given", "body", "asked", "as_result"),
+    ("given", "body", "last", "as_is", "as_result"),
     [
-        ("float[2, 4, 6, 5] x", "y = Conv(x, w)", True, True),
-        ("float[2, 6, 5, 4] x", "t = Transpose<perm = [0, 3, 1, 2]>(x)  y = Conv(t, w)", False, False),
-        ("float[2, 4, 6, 5] x", "y = Exp(x)", False, True),
+        ("float[2, 4, 6, 5] x", "y = Conv(x, w)", Weight.PIXELS, Weight.NONE, True),
+        (
+            "float[2, 6, 5, 4] x",
+            "t = Transpose<perm = [0, 3, 1, 2]>(x)  y = Conv(t, w)",
+            Weight.NONE,
+            Weight.PIXELS,
+            False,
+        ),
+        ("float[2, 4, 6, 5] x", "y = Exp(x)", Weight.NONE, Weight.NONE, True),
         (
             "float[2, 4, 6, 5] x",
             "t = Transpose<perm = [0, 2, 3, 1]>(x)  y = LayerNormalization(t, s)",
-            True,
-            True,
+            Weight.ROWS,
+            Weight.NONE,
+            False,
         ),
-        ("float[2, 6, 5, 4] x", "y = LayerNormalization(x, s)", False, True),
+        ("float[2, 6, 5, 4] x", "y = LayerNormalization(x, s)", Weight.NONE, Weight.ROWS, True),
+        ("float[2, 6, 5, 4] x", "y = MatMul(x, w)", Weight.NONE, Weight.PRODUCT, True),
     ],
 )  # fmt: skip
-def test_an_order_is_asked_for_through_transposes(load, given, body, asked, as_result):
+def test_an_order_is_asked_for_through_transposes(load, given, body, last, as_is, as_result):
     text = f"{H} g ({given}, float[4, 4, 1, 1] w, float[4] s) => (float[a, b, c, d] y) {{ {body} }}"
     function = _last_function(load(text, constants="w s"))
-    assert asks_for_last(function, 0, output_is_last=False) == asked
-    assert asks_for_last(function, 0, output_is_last=True) == as_result
+    assert weight_of(function, 0, [0, 2, 3, 1]) == last
+    assert weight_of(function, 0, [0, 1, 2, 3]) == as_is
+    assert passes_last_on(function, 0) == as_result
+
+
+def test_a_sequence_lies_as_it_matters_most_to_its_readers(load):
+    graph = load(
+        f"""{H} g (float[2, 8, 6] x, float[8, 8, 1] w, float[8] s, float[2, 6, 5] m)
+        => (float[2, 6, 8] y, float[2, 8, 5] z) {{
+        a = Conv(x, w)  z = MatMul(a, m)
+        t = Transpose<perm = [0, 2, 1]>(a)  y = LayerNormalization(t, s) }}""",
+        constants="w s",
+    )
+    FuseOperators()(graph)
+    assert ChannelsLast()(graph).rewritten == 1
+    (convolution,) = (node for node in graph.nodes if node.op.startswith("conv"))
+    assert list(convolution.outputs[0].shape) == [2, 6, 8]
+    assert ChannelsLast()(graph).rewritten == 0, "the product turns it back"
 
 
 def test_rows_between_convolutions_lie_in_one_piece(load):
@@ -57,3 +81,14 @@ def test_rows_between_convolutions_lie_in_one_piece(load):
         [0, 3, 1, 2],
         [0, 2, 3, 1],
     ]
+
+
+def test_a_product_that_reads_rows_as_they_lie_does_not_ask_for_others(load):
+    graph = load(
+        f"""{H} g (float[2, 6, 8] x, float[8, 8] w, float[6, 6, 1] f) => (float[2, 6, 8] y) {{
+        n = Relu(x)  p = MatMul(n, w)  y = Conv(p, f) }}""",
+        constants="w f",
+    )
+    FuseOperators()(graph)
+    assert ChannelsLast()(graph).rewritten == 1, "the product's result alone"
+    assert [list(node.outputs[0].shape) for node in graph.nodes][:2] == [[2, 6, 8], [2, 8, 6]]

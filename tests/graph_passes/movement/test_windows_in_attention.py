@@ -27,6 +27,7 @@ SWIN = (
     {"shift": 1},
     {"shift": 0, "images": 2},
     {"shift": 1, "images": 2, "mask": False},
+    {"shift": 1, "by_head": True},
 )
 NETWORKS = [*(windows.swin(**each) for each in SWIN), windows.maxvit()]
 
@@ -82,7 +83,10 @@ def _values(
     return run_model(model, feeds)
 
 
-@pytest.mark.parametrize(("text", "precision"), [(NETWORKS[1], "fp16"), (NETWORKS[4], "fp32")])
+@pytest.mark.parametrize(
+    ("text", "precision"),
+    [(NETWORKS[1], "fp16"), (NETWORKS[4], "fp32"), (windows.maxvit(), "fp32")],
+)
 def test_a_model_of_windows_runs_without_copies(text: str, precision: str, tmp_path: Path) -> None:
     model, plan = tmp_path / "model.onnx", tmp_path / "model.plan"
     onnx.save(windows.model(text), model)

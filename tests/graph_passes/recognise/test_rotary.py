@@ -180,3 +180,74 @@ def test_numbers_are_those_of_the_rotation(load, export, run_model):
     pairs = x[..., :4] + 1j * x[..., 4:]
     turned = pairs * np.exp(1j * angle[:, :4].astype(np.float64))
     np.testing.assert_allclose(y, np.concatenate([turned.real, turned.imag], -1), atol=1e-5)
+
+
+EVEN = "a = Slice(x, zero, end, last, two)  b = Slice(x, one, end, last, two)"
+STACKED = f"""{EVEN}  m = Neg(b)  mu = Unsqueeze(m, last)  au = Unsqueeze(a, last)
+    st = Concat<axis = -1>(mu, au)  r = Reshape(st, whole)"""
+PAIRS = f"{STACKED}  p = Mul(x, c)  q = Mul(r, s)  y = Add(p, q)"
+
+
+def _pairs_text(body: str) -> str:
+    return _text(body).replace("int64[1] zero", "int64[4] whole = {0, 0, 0, 8}, int64[1] zero")
+
+
+def test_pairs_of_neighbours_are_two_products(prove):
+    proof = prove(_pairs_text(PAIRS), RotaryHalves(), terms=4, batches=(1, 3))
+    (total,) = [node for node in proof.graph.nodes if node.op == "Add"]
+    assert total.outputs[0].shape == ["n", 3, 5, 4, 2]
+    assert "r" not in {tensor.name for node in proof.graph.nodes for tensor in node.outputs}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        PAIRS.replace("Concat<axis = -1>(mu, au)", "Concat<axis = -1>(au, mu)"),
+        PAIRS.replace("Concat<axis = -1>(mu, au)", "Concat<axis = -2>(mu, au)"),
+        PAIRS.replace("m = Neg(b)", "m = Neg(a)"),
+        PAIRS.replace("Slice(x, one, end, last, two)", "Slice(x, one, end, last, one)").replace(
+            "a = Slice(x, zero, end, last, two)", "a = Slice(x, one, end, last, one)"
+        ),
+    ],
+)
+def test_other_pairs_stay(load, body):
+    graph = load(_pairs_text(body), constants="c s")
+    assert RotaryHalves()(graph).rewritten == 0
+
+
+TOKENS = "t = Slice(z, zero, one, front)  x = Slice(z, one, end, front)"
+
+
+@pytest.mark.parametrize("body", [BODY, PAIRS])
+def test_tokens_that_are_not_rotated_are_part_of_the_rotation(prove, body):
+    text = (
+        _pairs_text(f"{TOKENS}  {body.replace('y =', 'o =')}  y = Concat<axis = 2>(t, o)")
+        .replace("int64[1] front = {3}", "int64[1] front = {2}")
+        .replace(X, "float[n, 3, 6, 8] z")
+        .replace("float[n, 3, 5, 8] y", "float[n, 3, 6, 8] y")
+    )
+    proof = prove(text, RotaryHalves(), constants="c s", terms=4, batches=(1, 3))
+    (total,) = [node for node in proof.graph.nodes if node.op == "Add"]
+    assert total.outputs[0].shape[2] == 6
+    assert "t" not in {tensor.name for node in proof.graph.nodes for tensor in node.outputs}
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        TOKENS.replace("Slice(z, zero, one, front)", "Slice(z, one, two, front)"),  # others
+        TOKENS.replace("t = Slice(z, zero", "w = Abs(z)  t = Slice(w, zero"),  # of something else
+    ],
+)
+def test_other_rows_in_front_stay(load, tokens):
+    text = (
+        _text(f"{tokens}  {BODY.replace('y =', 'o =')}  y = Concat<axis = 2>(t, o)")
+        .replace("int64[1] front = {3}", "int64[1] front = {2}")
+        .replace(X, "float[n, 3, 6, 8] z")
+        .replace("float[n, 3, 5, 8] y", "float[n, 3, 6, 8] y")
+    )
+    graph = load(text, constants="c s")
+    assert RotaryHalves()(graph).rewritten == 1  # of the rotated rows alone
+    assert graph.nodes[-1].op == "Concat" or any(
+        node.op == "Concat" and node.outputs[0].name == "y" for node in graph.nodes
+    )

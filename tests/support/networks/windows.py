@@ -8,8 +8,11 @@ _WEIGHTS = "float[8] wg, float[8] wb, float[8,24] wqkv, float[24] wqkvb, float[1
 WEIGHTS = "wg wb wqkv wqkvb wt wo wob"
 
 
-def swin(*, shift: int = 0, images: int = 1, mask: bool = True) -> str:
-    """Text of a block over images of 4 x 6 places of 8 channels, in windows of 2 x 3."""
+def swin(*, shift: int = 0, images: int = 1, mask: bool = True, by_head: bool = False) -> str:
+    """Text of a block over images of 4 x 6 places of 8 channels, in windows of 2 x 3.
+
+    ``by_head``: each head has its query, key and value side by side, as TinyViT has them.
+    """
     count = 4 * images
     sizes = {"parted": (images, 2, 2, 2, 3, 8), "joined": (images, 2, 2, 2, 3, 8)}
     roll, back, masked = "i = Identity(n)", "r = Identity(j)", ""
@@ -23,7 +26,7 @@ def swin(*, shift: int = 0, images: int = 1, mask: bool = True) -> str:
       s0 = Constant<value_ints = {_ints(sizes["parted"])}>()  p0 = Reshape(i, s0)
       p1 = Transpose<perm = [0, 1, 3, 2, 4, 5]>(p0)
       s1 = Constant<value_ints = [{count}, 6, 8]>()  p2 = Reshape(p1, s1)
-      {_attention("p2", "o", (count,), masked)}
+      {_attention("p2", "o", (count,), masked, by_head=by_head)}
       p3 = Reshape(o, s0)  p4 = Transpose<perm = [0, 1, 3, 2, 4, 5]>(p3)
       s2 = Constant<value_ints = [{images}, 4, 6, 8]>()  j = Reshape(p4, s2)
       {back}
@@ -67,19 +70,32 @@ def model(text: str, seed: int = 0) -> onnx.ModelProto:
     return proto
 
 
-def _attention(x: str, result: str, windows: tuple[int, ...], mask: str, name: str = "") -> str:
+def _attention(
+    x: str,
+    result: str,
+    windows: tuple[int, ...],
+    mask: str,
+    name: str = "",
+    *,
+    by_head: bool = False,
+) -> str:
     """Two heads of four elements over windows of six tokens, between its two projections."""
     axis, n, lead = len(windows) + 1, name or "f", list(range(len(windows)))
     heads = _ints((*windows, 6, 2, 4))
     turned = [*lead, axis, axis - 1, axis + 1]
     across = [*lead, axis, axis + 1, axis - 1]
     masked = f"{n}l2 = Add({n}l1, {mask})" if mask else f"{n}l2 = Identity({n}l1)"
-    return f"""{n}u0 = MatMul({x}, wqkv)  {n}u1 = Add({n}u0, wqkvb)
-      {n}q0, {n}k0, {n}v0 = Split<axis = {axis}, num_outputs = 3>({n}u1)
+    parts = f"""{n}q0, {n}k0, {n}v0 = Split<axis = {axis}, num_outputs = 3>({n}u1)
       {n}hs = Constant<value_ints = {heads}>()
-      {n}q1 = Reshape({n}q0, {n}hs)  {n}q2 = Transpose<perm = {turned}>({n}q1)
-      {n}k1 = Reshape({n}k0, {n}hs)  {n}k2 = Transpose<perm = {across}>({n}k1)
-      {n}v1 = Reshape({n}v0, {n}hs)  {n}v2 = Transpose<perm = {turned}>({n}v1)
+      {n}q1 = Reshape({n}q0, {n}hs)  {n}k1 = Reshape({n}k0, {n}hs)  {n}v1 = Reshape({n}v0, {n}hs)"""
+    if by_head:
+        parts = f"""{n}hs = Constant<value_ints = {_ints((*windows, 6, 2, 12))}>()  {n}p = Reshape({n}u1, {n}hs)
+      {n}q1, {n}k1, {n}v1 = Split<axis = {axis + 1}, num_outputs = 3>({n}p)"""
+    return f"""{n}u0 = MatMul({x}, wqkv)  {n}u1 = Add({n}u0, wqkvb)
+      {parts}
+      {n}q2 = Transpose<perm = {turned}>({n}q1)
+      {n}k2 = Transpose<perm = {across}>({n}k1)
+      {n}v2 = Transpose<perm = {turned}>({n}v1)
       {n}half = Constant<value = float {{0.5}}>()
       {n}l = MatMul({n}q2, {n}k2)  {n}l0 = Mul({n}l, {n}half)  {n}l1 = Add({n}l0, wt)  {masked}
       {n}w = Softmax({n}l2)  {n}o0 = MatMul({n}w, {n}v2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from support.faults.graph_passes.broken_pass import BrokenPass
+from wpk.dtypes import Precision
 
 _H = '<ir_version: 9, opset_import: ["" : 20]>'
 _ROWS = "float[2, 5, 8] x"
@@ -18,10 +19,20 @@ _ROOT_MEAN_SQUARE = f"""{_H} g ({_ROWS}, float[8] g) => (float[2, 5, 8] y)
     <int64[1] last = {{-1}}, float eps = {{0.01}}, float power = {{POWER}}> {{
     q = Pow(x, power)  v = ReduceMean(q, last)  e = Add(v, eps)  r = Sqrt(e)  i = Reciprocal(r)
     n = Mul(x, i)  y = Mul(g, n) }}"""
+_UNIT_ROWS = f"""{_H} g ({_ROWS}, float[8, 8] w) => (float[2, 5, 8] y)
+    <int64[1] last = {{-1}}, float eps = {{1e-12}}> {{
+    l = ReduceL2(x, last)  m = Clip(l, eps)  n = Div(x, m)  y = MatMul(n, w) }}"""
 _ROTATED = f"""{_H} g (float[2, 5, 8] x, float[5, 8] c, float[5, 8] s) => (float[2, 5, 8] y)
     <int64[1] zero = {{0}}, int64[1] half = {{4}}, int64[1] end = {{8}}, int64[1] last = {{-1}}> {{
     a = Slice(x, zero, half, last)  b = Slice(x, half, end, last)  m = Neg(b)
     r = Concat<axis = -1>(TURNED)  p = Mul(x, c)  q = Mul(r, s)  y = Add(p, q) }}"""
+_TOKENS = f"""{_H} g (float[2, 6, 8] z, float[5, 8] c, float[5, 8] s) => (float[2, 6, 8] y)
+    <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] end = {{8}}, int64[1] rows = {{1}},
+    int64[1] last = {{-1}}, int64[3] pairs = {{0, 0, 8}}> {{
+    t = Slice(z, zero, one, rows)  x = Slice(z, one, end, rows)  a = Slice(x, zero, end, last, two)
+    b = Slice(x, one, end, last, two)  m = Neg(b)  mu = Unsqueeze(m, last)  au = Unsqueeze(a, last)
+    st = Concat<axis = -1>(mu, au)  r = Reshape(st, pairs)  p = Mul(x, c)  q = Mul(r, s)  o = Add(p, q)
+    y = Concat<axis = 1>(t, o) }}"""
 _PAIR = f"""{_H} g (float[2, 5, 8] x, float[5, 4] c, float[5, 4] s) => (float[2, 5, 8] y)
     <int64[1] zero = {{0}}, int64[1] half = {{4}}, int64[1] end = {{8}}, int64[1] last = {{-1}}> {{
     a = Slice(x, zero, half, last)  b = Slice(x, half, end, last)  ac = Mul(a, c)  bs = Mul(b, s)
@@ -113,11 +124,21 @@ FAULTS = (
         "g",
     ),
     BrokenPass(
+        "rows get the length of their root mean square",
+        "recognize-unit-rows",
+        "recognise.unit_rows",
+        "np.full(shape, count**-0.5)",
+        "np.ones(shape)",
+        _UNIT_ROWS,
+        "w",
+        Precision.FP16,
+    ),
+    BrokenPass(
         "a rotation turns the other way",
         "rotary-halves",
         "recognise.rotary",
-        "_stacked(editor, turned, cos1)",
-        "_stacked(editor, sin0, cos1)",
+        "_stacked(editor, negative, cos1, axis)",
+        "_stacked(editor, sin0, cos1, axis)",
         _ROTATED.replace("TURNED", "m, a"),
     ),
     BrokenPass(
@@ -129,9 +150,18 @@ FAULTS = (
         _PAIR,
     ),
     BrokenPass(
-        "what is made of the wrong halves is taken for a rotation",
+        "tokens that are not rotated vanish",
         "rotary-halves",
         "recognise.rotary",
+        "_for_tokens(editor, match, factor.tensor, of_tokens)",
+        "_for_tokens(editor, match, factor.tensor, 0.0)",
+        _TOKENS,
+        "c s",
+    ),
+    BrokenPass(
+        "what is made of the wrong halves is taken for a rotation",
+        "rotary-halves",
+        "recognise.turned",
         "if ranges != [(0, size // 2), (size // 2, size)]:",
         "if None in ranges:",
         _ROTATED.replace("TURNED", "m, b"),
