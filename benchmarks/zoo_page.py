@@ -28,11 +28,12 @@ _HEAD = """\
 # The zoo, network by network
 
 Written by `benchmarks/zoo_page.py` from {names}; `python benchmarks/evidence.py --only 'zoo.*'` measures again, and
-[docs/benchmarks.md](benchmarks.md#the-zoo) says how. Each network was tuned for 40 s from an empty store, and stands beside
+[docs/benchmarks.md](benchmarks.md#the-zoo) says how. Each network was tuned from an empty store, and stands beside
 the best of PyTorch eager and compiled with freezing, both sides as CUDA graphs that take turns. The slowest come first.
 `forms` is how many times as fast the chosen form of the model is as the fastest engine of the form that passes make by
 rule; `slowest` is the problem whose operators lose most to their bound, and what part of all operators' time they take.
-What is refused, inconclusive or wrong counts as half as fast as PyTorch.
+What is refused, inconclusive or wrong counts as half as fast as PyTorch. Budgets were 40 s for all of what is here, of which measuring got 32 s
+whatever else there was to do; `--budget` is what a run is kept to since ([decision 75](decisions/0075-what-tuning-costs-beside-measuring.md)).
 """
 
 _COLUMNS = (

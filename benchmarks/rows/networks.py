@@ -26,6 +26,7 @@ from rows.torch_baselines import (
     AUTOTUNED,
     USUAL,
     TorchGraph,
+    UncapturedError,
     be_strict,
     in_float64,
     keep_compiled,
@@ -145,10 +146,15 @@ def _measure_beside(
     be_strict()
     outputs: dict[str, Sequence[NDArray[Any]]] = {}
     with open_gpu() as device:
-        graphs = dict[str, TorchGraph]()
+        graphs, uncaptured = dict[str, TorchGraph](), dict[str, str]()
         for way in ways:
             phases(f"preparing {way}", 0, 1)
-            graphs[way] = TorchGraph(module, inputs, way, case, device.stream)
+            try:
+                graphs[way] = TorchGraph(module, inputs, way, case, device.stream)
+            except UncapturedError as error:
+                uncaptured[way] = str(error)
+        if not graphs:
+            raise RowError(f"no way of PyTorch can be captured in a CUDA graph: {uncaptured}")
         phases("timing in turns", 0, 1)
         for way, graph in graphs.items():
             outputs[way] = graph.outputs()
@@ -164,7 +170,8 @@ def _measure_beside(
                     samples[name] += timing.seconds
     errors = {name: largest_error(found, right) for name, found in outputs.items()}
     outcome = judge(case.precision, goal, samples, errors)
-    return replace(outcome, figures=outcome.figures | {"beside_phases": phases.seconds()})
+    told = {"beside_phases": phases.seconds(), "uncaptured": uncaptured}
+    return replace(outcome, figures=outcome.figures | told)
 
 
 def largest_error(

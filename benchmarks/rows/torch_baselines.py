@@ -70,6 +70,10 @@ def compiled(module: Any, way: str) -> Callable[..., Any]:
     return call
 
 
+class UncapturedError(Exception):
+    """A way to run a module cannot be captured in a CUDA graph."""
+
+
 class TorchGraph:
     """A module with its inputs, captured in a CUDA graph that is started on a given stream."""
 
@@ -84,6 +88,9 @@ class TorchGraph:
             way: One of `MODES`.
             case: Its precision is that of weights and activations.
             stream: Handle of the stream that replays go to.
+
+        Raises:
+            UncapturedError: It does what a CUDA graph cannot hold, as copying from the CPU.
         """
         import torch
 
@@ -101,8 +108,11 @@ class TorchGraph:
         torch.cuda.current_stream().wait_stream(side)
         torch.cuda.synchronize()
         self._graph = torch.cuda.CUDAGraph()
-        with torch.no_grad(), torch.cuda.graph(self._graph):
-            self._outputs = _several(self._call(*self._inputs))
+        try:
+            with torch.no_grad(), torch.cuda.graph(self._graph):
+                self._outputs = _several(self._call(*self._inputs))
+        except RuntimeError as error:
+            raise UncapturedError(str(error).partition("\n")[0]) from error
 
     def replay(self) -> None:
         """Start it once."""

@@ -127,10 +127,15 @@ class ProblemTuning:
         return replace(result, elsewhere=tuple(map(self._trials.elsewhere, bests)))
 
     def _rounds(self, finalists: Sequence[Candidate]) -> int:
-        """Return how many times some finalists can be compared in what is left of the problem's time."""
+        """Return how many times some finalists can be compared in what is left of the problem's time.
+
+        Not once where that is over, also where nothing has been measured that would say what a round takes.
+        """
         most, left = self._session.effort.rounds, self._left()
         a_round = self._trials.pace * len(finalists)
-        return most if left >= most * a_round else int(left / a_round)
+        if left >= most * a_round:
+            return most
+        return int(max(0.0, left) / a_round) if a_round > 0 else 0
 
     def _left(self) -> float:
         """Seconds of the problem's time."""

@@ -172,7 +172,7 @@ def test_a_row_tells_refusals_of_wpk_from_failures_of_others(
 
     def raising(error: Exception) -> Any:
         def measure(_case: Any, _ways: Any, _goal: Any, given: Context) -> Outcome:
-            assert given.budget == "40s"
+            assert given.budget == "60s"
             raise error
 
         return measure

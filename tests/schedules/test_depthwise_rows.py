@@ -33,6 +33,10 @@ CASES: dict[str, tuple[dict[str, Any], DepthwiseRowsSchedule]] = {
         {"c": 33, "size": (8, 9), "n": 2},
         replace(STRIP, vector=1, pixels=7, lanes=32),
     ),
+    "eight channels a thread": (
+        {"c": 40, "size": (9, 9), "n": 2},
+        replace(STRIP, vector=8, pixels=2, lanes=4),
+    ),
     "strided and dilated along a row": (
         {
             "c": 16,
@@ -141,6 +145,7 @@ def test_long_strips_are_tried_where_they_fill_the_gpu() -> None:
     "schedule",
     [
         DepthwiseRowsSchedule(2, 8, 14, 16, 128, 1),
+        DepthwiseRowsSchedule(8, 2, 7, 4, 128, 1),
         replace(STRIP, threads=48),
         replace(STRIP, lanes=24),
         replace(STRIP, pixels=16, vector=4),

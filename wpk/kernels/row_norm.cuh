@@ -64,22 +64,21 @@ public:
         }
     }
 
-    // The sums of row 0 or 1, and of its squares, in all of its lanes; all lanes call it.
-    WPK_DEVICE Vector<float, 2> sums(int row) const
+    // What both rows are normalised by; all lanes call it.
+    WPK_DEVICE void finish(RowScale (&rows)[2], float epsilon) const
     {
-        return {Centred ? ofQuad(sum_[row]) : 0.0f, ofQuad(squares_[row])};
-    }
-
-    // What row 0 or 1 is normalised by, of its sums; those of warps that began with the same fragment may be added.
-    WPK_DEVICE RowScale scale(int row, const Vector<float, 2>& sums, float epsilon) const
-    {
-        constexpr float kOne = 1.0f / Depth;
-        const float mean = sums[0] * kOne;
-        const float variance = sums[1] * kOne - mean * mean;
-        return {shift_[row] + mean, reciprocalRoot(larger(variance, 0.0f) + epsilon)};
+        rows[0] = scale(0, epsilon);
+        rows[1] = scale(1, epsilon);
     }
 
 private:
+    WPK_DEVICE RowScale scale(int row, float epsilon) const
+    {
+        constexpr float kOne = 1.0f / Depth;
+        const float mean = Centred ? ofQuad(sum_[row]) * kOne : 0.0f;
+        const float variance = ofQuad(squares_[row]) * kOne - mean * mean;
+        return {shift_[row] + mean, reciprocalRoot(larger(variance, 0.0f) + epsilon)};
+    }
     // Whether element 0..3 of a lane in a fragment is one of the rows.
     static WPK_DEVICE bool isInside(int first, int element)
     {
@@ -103,8 +102,18 @@ private:
 // Rows are multiplied as they are.
 struct RawRows
 {
+    template <class Rows>
+    WPK_DEVICE explicit RawRows(const OutputWindow<Rows>&)
+    {
+    }
+    RawRows() = default;
     template <class Step>
     WPK_DEVICE void look(const Step&, int)
+    {
+    }
+    WPK_DEVICE void finish() {}
+    template <class Products>
+    WPK_DEVICE void normalise(Products&) const
     {
     }
 };
@@ -150,28 +159,6 @@ WPK_DEVICE void prefetchColumnSums(const OutputWindow<Rows>& window)
     }
 }
 
-// The products of a warp's 16 rows as those of normalised rows; `sumsOf` a tile gives the sums of a lane's two columns.
-template <class Problem, int Tiles, class Sums>
-WPK_DEVICE void normaliseProducts(float (&products)[Tiles][4], const RowScale (&rows)[2], const Sums& sumsOf)
-{
-    WPK_UNROLL
-    for (int tile = 0; tile < Tiles; ++tile)
-    {
-        Vector<float, 2> sums = zeroVector<float, 2>();
-        if constexpr (Problem::row_is_centred)
-            sums = sumsOf(tile);
-        WPK_UNROLL
-        for (int place = 0; place < 4; ++place)
-        {
-            float& product = products[tile][place];
-            const RowScale row = rows[place / 2];
-            if constexpr (Problem::row_is_centred)
-                product -= row.mean * sums[place % 2]; // @mean_taken
-            product *= row.scale;
-        }
-    }
-}
-
 // The sums of a lane's columns, of Tiles tiles of products in layout D of mma.cuh, the first of which begins with
 // `window`. Without a mean there are none.
 template <class Problem, int Tiles>
@@ -201,9 +188,22 @@ public:
         }
     }
 
-    WPK_DEVICE Vector<float, 2> operator()(int tile) const
+    // The products of a warp's 16 rows as those of normalised rows.
+    WPK_DEVICE void apply(float (&products)[Tiles][4], const RowScale (&rows)[2]) const
     {
-        return sums_[tile];
+        WPK_UNROLL
+        for (int tile = 0; tile < Tiles; ++tile)
+        {
+            WPK_UNROLL
+            for (int place = 0; place < 4; ++place)
+            {
+                float& product = products[tile][place];
+                const RowScale row = rows[place / 2];
+                if constexpr (Problem::row_is_centred)
+                    product -= row.mean * sums_[tile][place % 2]; // @mean_taken
+                product *= row.scale;
+            }
+        }
     }
 
 private:

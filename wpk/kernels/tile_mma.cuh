@@ -160,6 +160,44 @@ WPK_DEVICE void keepStep(uint32 (&fragments)[Tiles][4], const Limits& limits, in
     Limits::template keepFragments<T>(fragments, kept[0]);
 }
 
+// A warp's rows that are normalised behind their products (row_norm.cuh).
+template <class Problem, class Shape>
+class NormedFragments
+{
+    static constexpr bool isWhole = Problem::k % Shape::blockK == 0;
+
+public:
+    // Those of a step of the reduction; all lanes call it, one step after the other.
+    WPK_DEVICE void look(const uint32 (&fragments)[Shape::tilesM][4], int step)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < Shape::tilesM; ++i)
+        {
+            if (step == 0)
+                moments_[i].begin(fragments[i]);
+            moments_[i].template add<isWhole>(fragments[i], step * 16);
+        }
+    }
+
+    // The products of a block whose tile begins with `window`.
+    template <class Rows>
+    WPK_DEVICE void normalise(float (&acc)[Shape::tilesM][Shape::tilesN][4], const OutputWindow<Rows>& window) const
+    {
+        ColumnSums<Problem, Shape::tilesN> sums;
+        sums.load(window.from(0, warpIndex() % Shape::warpsN * Shape::warpN));
+        WPK_UNROLL
+        for (int i = 0; i < Shape::tilesM; ++i)
+        {
+            RowScale rows[2];
+            moments_[i].finish(rows, asFloat(Problem::row_epsilon));
+            sums.apply(acc[i], rows);
+        }
+    }
+
+private:
+    RowMoments<typename Problem::Multiply, Problem::row_is_centred, Problem::k> moments_[Shape::tilesM];
+};
+
 // acc += A * B over the tiles at `stage`; the fragments of a step are loaded during the step before. The first one is
 // `firstStep` of the reduction, which says whose channels' limits hold. `rows` look at those of A.
 template <class T, class Shape, class Fragments, class Limits, class Rows>

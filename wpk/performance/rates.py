@@ -64,6 +64,7 @@ class StepRates:
     Attributes:
         operations: Of the SM's unit in a cycle.
         slots: Issue slots of one step of a block besides its operations.
+        slots_beside: Whether they are issued while the unit computes the operations.
         end_slots: Issue slots of a block behind its last step.
         flops: Of one step of a block.
         bytes: One step of a block takes from L2.
@@ -80,6 +81,7 @@ class StepRates:
 
     operations: float
     slots: Floats
+    slots_beside: bool
     end_slots: Floats
     flops: Floats
     bytes: Floats
@@ -110,6 +112,7 @@ class StepRates:
         return cls(
             operations=peak / (target.sm_count * target.clock),
             slots=slots + np.zeros_like(loads),
+            slots_beside=work.slots_beside,
             end_slots=work.end_slots * warps,
             flops=work.block_flops / steps,
             bytes=moved,
@@ -131,7 +134,8 @@ class StepRates:
 
     def arithmetic(self, held: Floats) -> Floats:
         """Return the cycles that one step of each of ``held`` blocks occupies the schedulers and the unit."""
-        alone = self.flops / self.operations + self.slots / SCHEDULERS
+        operations, slots = self.flops / self.operations, self.slots / SCHEDULERS
+        alone = np.maximum(operations, slots) if self.slots_beside else operations + slots
         cycles: Floats = held * alone / self.fed(held)
         return cycles
 

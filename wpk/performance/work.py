@@ -37,13 +37,14 @@ class Work:
         in_cluster: Whether the parts meet in the shared memory of a cluster, not in global memory.
         early: Whether the kernel begins before the one in front of it has ended.
         thread_slots: Issue slots of a thread besides its operations and loads: conversions.
+        slots_beside: Whether these are issued while the unit multiplies, which then does not wait for them.
         end_slots: Issue slots of a thread behind its last step, of all of its tiles: what is computed of sums
             before they are stored.
         end_fetches: Loads that a thread waits for behind its last step, one after another: operands of what is stored.
         chain_cycles: Cycles that a block takes for a step however little it computes: one load after
             another from shared memory that products wait for.
-        beside_cycles: Cycles of an SM that threads of a block compute while products of its other warps, or of
-            other blocks, go on: weights of attention, moments of rows.
+        beside_cycles: Cycles of an SM that threads of a block compute while products of its other warpgroups, or of
+            other blocks, go on: weights of attention.
         turns: Tiles that a block computes one after another, where blocks are persistent; else 1.
         numbers: What the ordinary cores compute in.
         by_warpgroups: Warpgroups multiply what tensor copies brought (wgmma, TMA): threads issue
@@ -70,6 +71,7 @@ class Work:
     in_cluster: NDArray[np.bool_] | bool = False
     early: NDArray[np.bool_] | bool = False
     thread_slots: Floats | float = 0.0
+    slots_beside: bool = False
     end_slots: Floats | float = 0.0
     end_fetches: Floats | float = 0.0
     chain_cycles: Floats | float = 0.0

@@ -65,6 +65,21 @@ WPK_DEVICE void loadStripRow(const void* x, int n, int h, int q, const typename 
     loadColumns<Problem, typename Strip::Tile>(x, n, h, inside, q, 0, part.start, part.valid, values);
 }
 
+// V weights of a tap, four at a time.
+template <int V>
+WPK_DEVICE void loadFilter(const float* filter, float (&weights)[V])
+{
+    constexpr int kAtOnce = minOf(V, 4);
+    WPK_UNROLL
+    for (int first = 0; first < V; first += kAtOnce)
+    {
+        const auto some = load<float, kAtOnce>(filter + first);
+        WPK_UNROLL
+        for (int v = 0; v < kAtOnce; ++v)
+            weights[first + v] = some[v];
+    }
+}
+
 // sums[filterH - 1 - r] += the input row by filter row r, for each output row of the strip that it is under; `row`
 // counts the strip's input rows.
 template <class Problem, class Strip>
@@ -89,7 +104,8 @@ WPK_DEVICE void addStripRow(const typename Strip::Tile::Inputs (&values)[Strip::
         WPK_UNROLL
         for (int s = 0; s < Problem::filterW; ++s)
         {
-            const auto weights = load<float, V>(filters + (r * Problem::filterW + s) * Strip::channels);
+            float weights[V];
+            loadFilter<V>(filters + (r * Problem::filterW + s) * Strip::channels, weights);
             WPK_UNROLL
             for (int pixel = 0; pixel < Strip::Tile::pixels; ++pixel)
             {

@@ -7,7 +7,6 @@
 
 #include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/norm_fragments.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_async.cuh>
 #include <wpk/kernels/tile_gather.cuh>
@@ -84,7 +83,7 @@ WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Pro
     multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count, NoLimits{},
         range.first * (Shape::blockK / MmaDepth<T>::value), rows);
     if constexpr (kNormsRows<Problem>)
-        rows.normalise(acc, shared, window);
+        rows.normalise(acc, window);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeTiles<Problem, Shape>(acc, shared, window);

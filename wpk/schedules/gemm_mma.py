@@ -21,7 +21,7 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_mma"
-    version: ClassVar[int] = 9
+    version: ClassVar[int] = 10
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Matmul
     schedule_type = MmaSchedule

@@ -28,7 +28,7 @@ class TileCosts:
         loads: Shared memory loads of a thread in one step.
         stages: Steps whose loads are in flight at once.
         slots: Issue slots of a thread in one step besides its operations and loads.
-        beside: Of one step; see `Work.beside_cycles`.
+        slots_beside: See `Work`.
         chain: See `Work.chain_cycles`.
         by_warpgroups: See `Work`.
         numbers: See `Work`.
@@ -41,7 +41,7 @@ class TileCosts:
     loads: Floats
     stages: Floats
     slots: Floats | float = 0.0
-    beside: Floats | float = 0.0
+    slots_beside: bool = False
     chain: Floats | float = 0.0
     by_warpgroups: bool = False
     numbers: DType = DType.FP32
@@ -101,10 +101,10 @@ class TiledProduct:
             in_cluster=in_cluster,
             early=early,
             thread_slots=steps * costs.slots,
+            slots_beside=costs.slots_beside,
             end_slots=stored * self.stored_slots,
             end_fetches=np.ceil(stored / self.fetched_together) if self.fetched_together else 0.0,
             chain_cycles=costs.chain,
-            beside_cycles=steps * costs.beside,
             by_warpgroups=costs.by_warpgroups,
             numbers=costs.numbers,
         )

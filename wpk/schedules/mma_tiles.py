@@ -192,10 +192,9 @@ class MmaTiles:
         return slots
 
     def _moment_slots(self, columns: Columns) -> Floats:
-        """Those of the fragments of a warp's rows in a step, which warps side by side look at in turns."""
+        """Those of the fragments of a warp's rows in a step."""
         tiles_m = columns["block_m"] // columns["warps_m"] // 16
-        steps = self._mma_steps(columns) / columns["warps_n"]
-        return self.fragment_slots * steps * tiles_m
+        return self.fragment_slots * self._mma_steps(columns) * tiles_m
 
     def _loads(self, columns: Columns) -> Floats:
         """Matrix loads (ldmatrix) of a thread in one step."""

@@ -1,6 +1,5 @@
 // A block of a warpgroup kernel (sm_90a): one or two consumer warpgroups, and a producer warp, whose first lane feeds
-// the pipeline between them; where rows are normalised, four warps behind it for their moments (norm_rows.cuh).
-// docs/wgmma_kernel.md shows how they run.
+// the pipeline between them. docs/wgmma_kernel.md shows how they run.
 //
 // A block computes one tile, 64 rows in each warpgroup, or the steps of one that split-K leaves it; or it is
 // persistent, and computes tiles one after another, while its pipeline goes on from tile to tile. Then two warpgroups
@@ -11,7 +10,6 @@
 #include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/wgmma/multiply_fp32.cuh>
-#include <wpk/kernels/wgmma/norm_rows.cuh>
 #include <wpk/kernels/wgmma/producer.cuh>
 #include <wpk/kernels/wgmma/scheduler.cuh>
 
@@ -19,21 +17,19 @@ namespace wpk
 {
 
 // acc += A * B over the steps of `range`, by the form of wgmma that the operands need; `state` goes on. ConstantB: no
-// kernel writes B. `normed` waits for what the sums are normalised by. All consumers call it; with ping-pong those of
-// `group`, in their turn.
-template <class T, class Shape, bool ConstantB, class Range, class Limits, class Sums>
+// kernel writes B. `rows` look at A (norm_rows.cuh). All consumers call it; with ping-pong those of `group`, in their
+// turn.
+template <class T, class Shape, bool ConstantB, class Range, class Limits, class Rows>
 WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
     const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits,
-    Sums& normed, int group = 0)
+    Rows& rows, int group = 0)
 {
     constexpr bool isPlain = !Shape::splitFp32 && isSame<Limits, NoLimits>;
-    static_assert(isPlain || isSame<Sums, RawSums>, "rows are normalised that are multiplied as they lie");
-    const auto started = [&]
+    static_assert(isPlain || isSame<Rows, RawRows>, "rows are normalised that are multiplied as they lie");
+    const auto passTurn = [&]
     {
         if constexpr (Shape::pingpong)
             pipeline.passTurn(group);
-        if constexpr (!isSame<Sums, RawSums>)
-            normed.await(pipeline, state);
     };
     if constexpr (Shape::splitFp32)
     {
@@ -45,7 +41,7 @@ WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], u
     }
     else
     {
-        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count, started);
+        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count, rows, passTurn);
     }
 }
 
@@ -57,11 +53,10 @@ WPK_DEVICE ClusterParts<Shape> clusterParts(unsigned char* shared)
 }
 
 // acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it.
-template <class Problem, class Shape, class Range, class Loader, class Limits, class Sums, class Rows>
+template <class T, class Shape, class Range, class Loader, class Limits, class Rows>
 WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
-    const Range& range, const Loader& loader, const Limits& limits, Sums& normed, const OutputWindow<Rows>& window)
+    const Range& range, const Loader& loader, const Limits& limits, Rows& rows)
 {
-    using T = typename Problem::Multiply;
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     const bool isProducer = threadIdx.x == Shape::consumers, isConsumer = warpIndex() < Shape::warpsM;
     if (isProducer)
@@ -85,19 +80,13 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
     if (isConsumer)
     {
         PipelineState<Shape::stages> state;
-        multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits, normed);
+        multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits, rows);
         if (Shape::multicast > 1)
             pipeline.release(state.lastStage());
     }
     else if (isProducer)
     {
         produceOneTile<Shape>(pipeline, loader, range.first, range.count);
-    }
-    if constexpr (kNormsRows<Problem>)
-    {
-        PipelineState<Shape::stages> state;
-        if (warpIndex() > Shape::warpsM)
-            takeMoments<Problem>(shared, pipeline, state, window);
     }
     __syncwarp();
     __syncthreads(); // @stages_free, for the epilogue
@@ -110,13 +99,13 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits)
 {
     typename Shape::Sum acc[Shape::accumulators] = {};
-    SumsOf<Problem, Shape> normed(shared);
+    RowsOf<Problem, Shape, OutputWindow<Rows>> normed(window);
     if (warpIndex() < Shape::warpsM)
     {
         prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(window);
         prefetchColumnSums<Problem, Shape::blockN>(window);
     }
-    multiplyOneTile<Problem, Shape>(acc, shared, range, loader, limits, normed, window);
+    multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits, normed);
     if (warpIndex() < Shape::warpsM)
         normed.normalise(acc);
     if constexpr (Shape::splitCluster > 1)
@@ -161,12 +150,6 @@ WPK_DEVICE void computePersistent(
     }
     if (Shape::early)
         waitForPrevious(); // @epilogue_awaits: it touches memory that kernels in front touch
-    if constexpr (kNormsRows<Problem>)
-    {
-        PipelineState<Shape::stages> ofMoments;
-        for (; warpIndex() > Shape::warpsM && !tiles.isDone(); tiles.advance())
-            takeMoments<Problem>(shared, pipeline, ofMoments, tiles.window(output)); // @moments_in_turn
-    }
     if (warpIndex() >= Shape::warpsM)
         return;
     const int group = Shape::pingpong ? warpIndex() / Shape::kGroupWarps : 0;
@@ -185,16 +168,16 @@ WPK_DEVICE void computePersistent(
     for (; !tiles.isDone(); tiles.advance())
     {
         typename Shape::Sum acc[Shape::accumulators] = {}; // @sums_zeroed
-        SumsOf<Problem, Shape> normed(shared);
+        RowsOf<Problem, Shape, OutputWindow<Rows>> normed(tiles.window(output));
         if constexpr (Shape::pingpong)
             pipeline.awaitTurn(group, turn);
         turn ^= 1;
         multiplySteps<typename Problem::Multiply, Shape, Loader::kConstantB>(
             acc, shared, pipeline, state, whole, limits, normed, group);
-        normed.normalise(acc);
         pipeline.release(state.lastStage()); // @last_stage_released
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
+        normed.normalise(acc);
         const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0); // @group_placed
         storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), window);       // @staged_beside
         if constexpr (Shape::pingpong)

@@ -5,6 +5,7 @@
 // form (multiply_registers.cuh, multiply_fp32.cuh).
 #pragma once
 
+#include <wpk/kernels/wgmma/norm_rows.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 
 namespace wpk
@@ -32,11 +33,12 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
 }
 
 // acc += A * B over a warpgroup's rows of `count` steps, from `state` on. The products of a step run while those of the
-// next one are started; then its stage is released, but for the last. `started` is called when all products are under
-// way.
-template <class T, class Shape, class Started>
+// next one are started; then its stage is released, but for the last. `rows` look at each step meanwhile
+// (norm_rows.cuh). `started` is called when all products are under way.
+template <class T, class Shape, class Rows, class Started>
 WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulators],
-    const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, int count, const Started& started)
+    const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, int count, Rows& rows,
+    const Started& started)
 {
     constexpr int kProductBytes = Shape::kProductRows * Shape::kBoxRowBytes;
     constexpr int kProducts = Shape::kGroupRows / Shape::kProductRows; // one below the other
@@ -64,6 +66,7 @@ WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulator
             }
         }
         commitWgmma();
+        rows.look(pipeline.tileA(state.stage) + groupRows, step);
         waitWgmma<1>();
         if (step > 0)
             pipeline.release(previous); // @stage_released
@@ -71,6 +74,7 @@ WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulator
         state.advance();
     }
     started();
+    rows.finish();
     waitWgmma<0>(acc); // @products_awaited
 }
 

@@ -8,7 +8,7 @@
 #include <wpk/kernels/cluster.cuh>
 #include <wpk/kernels/cluster_parts.cuh>
 #include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/wgmma/norm_slots.cuh>
+#include <wpk/kernels/wgmma/shape.cuh>
 
 namespace wpk
 {
@@ -35,14 +35,10 @@ struct PipelineState
         stage = (stage + steps) % Stages;
     }
 
-    // The stage of the step before, and its phase.
+    // The stage of the step before.
     WPK_DEVICE int lastStage() const
     {
         return (stage == 0 ? Stages : stage) - 1;
-    }
-    WPK_DEVICE int lastPhase() const
-    {
-        return stage == 0 ? phase ^ 1 : phase;
     }
 };
 
@@ -123,7 +119,6 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typena
             initBarrier(turnOf(0), Shape::kGroupWarps);
             initBarrier(turnOf(1), Shape::kGroupWarps);
         }
-        normSlots().init();
         fenceBarrierInit();
     }
 
@@ -154,18 +149,9 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typena
     {
         return Shape::stages * Shape::stageBytes + box % 2 * Shape::boxBytesB; // @small_box
     }
-    // Where rows are normalised: what they are normalised by.
-    WPK_DEVICE NormSlots<Shape> normSlots() const
-    {
-        return {shared + normSlotsAt()};
-    }
-    static WPK_DEVICE constexpr int normSlotsAt()
-    {
-        return turnsAt() + (Shape::pingpong ? 16 : 0);
-    }
     static WPK_DEVICE constexpr int bytes()
     {
-        return normSlotsAt() + NormSlots<Shape>::kBytes;
+        return turnsAt() + (Shape::pingpong ? 16 : 0);
     }
     // Shared memory of the block: a persistent kernel's epilogue is staged beside the pipeline, which goes on
     // meanwhile; and what other blocks of a cluster send comes in there.

@@ -1,4 +1,4 @@
-// The producer (sm_90a): the first lane of the warp behind the consumers asks TMA for the tiles of each step.
+// The producer (sm_90a): the first lane of the block's last warp asks TMA for the tiles of each step.
 //
 // Where tiles come from is a template's business: its Loader(tensor maps, output window of a tile) has
 //   kSteps                                                       the steps of the reduction

@@ -40,8 +40,8 @@ using ScheduledWarpgroups = Warpgroups<T, Schedule::pingpong != 0 ? 2 * Schedule
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share,
 // persistent, pingpong and shared_by, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number of
 // elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along k,
-// or across it. T is the type of wgmma's operands. NormsRows: rows are normalised behind the product (norm_rows.cuh).
-template <class T, class Schedule, int Depth, Major MajorB = Major::k, bool NormsRows = false>
+// or across it. T is the type of wgmma's operands.
+template <class T, class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
 {
     using Groups = ScheduledWarpgroups<T, Schedule, Depth>;
@@ -52,9 +52,7 @@ struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
     static constexpr bool early = Schedule::early != 0; // programmatic dependent launch
     static constexpr bool persistent = Schedule::persistent != 0;
     static constexpr bool pingpong = Schedule::pingpong != 0;
-    static constexpr int momentWarps = NormsRows ? Groups::kGroupWarps : 0; // behind the producer
-    // That read what a stage has.
-    static constexpr int stageWarps = (pingpong ? Groups::kGroupWarps : Groups::warpsM) + momentWarps;
+    static constexpr int stageWarps = pingpong ? Groups::kGroupWarps : Groups::warpsM; // that multiply what a stage has
     static constexpr bool splitFp32 = isSame<T, SplitFp32>; // a product of fp32 as three of tf32
     // Blocks of the cluster in which the partial sums of split-K meet.
     static constexpr int splitCluster = Schedule::cluster != 0 ? Schedule::split : 1;

@@ -8,7 +8,7 @@ from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import ClampedConvolution, Convolution, Matmul, NormedMatmul
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
-from wpk.schedules.row_norm import fragment_slots
+from wpk.schedules.row_norm import fragment_slots, is_centred
 from wpk.schedules.split import sum_registers
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
@@ -32,20 +32,19 @@ _OTHER_REGISTERS = 28  # addresses and descriptors
 _PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to tile; as the others
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
-_NORM_REGISTERS = 20  # scales of rows, and sums of columns under way; as the others
-_STORE_REGISTERS, _VECTOR_REGISTERS = (
-    64,
-    12,
-)  # of the epilogue: in all, and of a vector of eight columns under way
+_MOMENTS, _MOMENTS_IN_LOOP, _CENTRED = (
+    4,
+    14,
+    20,
+)  # of rows that are normalised, with their means; as the others
 
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
 
 
-def threads(columns: Columns, *, norms_rows: bool = False) -> Floats:
-    """Count the threads of a block: its consumers, the producer's warp, and a warpgroup for moments of rows."""
-    groups = _groups(columns) + int(norms_rows)
-    return (groups * GROUP_THREADS + WARP).astype(np.float64)
+def threads(columns: Columns) -> Floats:
+    """Count the threads of a block."""
+    return (_groups(columns) * GROUP_THREADS + WARP).astype(np.float64)
 
 
 def _groups(columns: Columns) -> Floats:
@@ -54,13 +53,12 @@ def _groups(columns: Columns) -> Floats:
     return groups
 
 
-def shared_bytes(columns: Columns, precision: Precision, *, norms_rows: bool = False) -> Floats:
+def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     """Count the bytes of the stages, or of the epilogue's staging (16 rows a warp) where larger, and of barriers.
 
     Persistent blocks have both, and stage fewer columns at once. Beside them the blocks of a cluster take what
     the others send. In fp32 two boxes of B are beside the
-    stages, for what is cut off its numbers; and where rows are normalised, what each stage's are normalised by.
-    The header compares them (WgmmaPipeline::blockBytes).
+    stages, for what is cut off its numbers. The header compares them (WgmmaPipeline::blockBytes).
     """
     size = float(precision.storage.bytes)
     stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
@@ -71,14 +69,7 @@ def shared_bytes(columns: Columns, precision: Precision, *, norms_rows: bool = F
     staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
     both = tiles + _groups(columns) * GROUP_ROWS * (staged + 8) * 4.0
     needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(tiles, staging))
-    needed = needed + barriers + BARRIER_BYTES * columns["pingpong"] + _sent_bytes(columns)
-    return needed + norms_rows * columns["stages"] * _slot_bytes(columns)
-
-
-def _slot_bytes(columns: Columns) -> Floats:
-    """Count the bytes of a slot of NormSlots: its barrier, a mean and a scale for each row, a sum for each column."""
-    slot: Floats = BARRIER_BYTES + columns["block_m"] * 8.0 + columns["block_n"] * 4.0
-    return slot
+    return needed + barriers + BARRIER_BYTES * columns["pingpong"] + _sent_bytes(columns)
 
 
 def _sent_bytes(columns: Columns) -> Floats:
@@ -109,32 +100,23 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     return most
 
 
-def _norm_registers(columns: Columns, precision: Precision) -> Floats:
-    """Count the registers of a thread where rows are normalised; the warps for moments leave fewer to each.
-
-    So few that those of the epilogue count, too, where a lane has all vectors of a row under way at once (storeStaged).
-    """
-    products = np.where(columns["pingpong"] == 1, columns["block_m"] // GROUP_ROWS, 1)
-    product = registers(columns, precision) + _NORM_REGISTERS * products
-    vectors = columns["block_n"] // 8
-    sets = vectors // np.gcd(vectors, WARP)
-    of_set = vectors // 2 // sets
-    under_way = np.where((of_set > 2) | (columns["persistent"] > 0), 0, sets * (2 + of_set) / 3)
-    storing = _STORE_REGISTERS + _VECTOR_REGISTERS * under_way
-    most: Floats = np.maximum(product, storing)
-    return most
+def _norm_registers(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
+    """Count what is kept of a warp's rows that are normalised: their moments, and the sums of a lane's columns."""
+    if not isinstance(problem, NormedMatmul):
+        return 0.0
+    moments: Floats = np.where(columns["persistent"] > 0, _MOMENTS_IN_LOOP, _MOMENTS)
+    return moments + (_CENTRED + columns["block_n"] / 4 if is_centred(problem) else 0.0)
 
 
-def _limit_slots(problem: Convolution | Matmul, boxes: Floats) -> Floats | float:
-    """Issue slots of a thread for the rows of a warp that are between limits, in a step of so many boxes."""
-    return _LIMIT_SLOTS * boxes if isinstance(problem, ClampedConvolution) else 0.0
-
-
-def _moment_cycles(problem: Convolution | Matmul, columns: Columns, boxes: Floats) -> Floats:
-    """Cycles of an SM for the moments of a step's rows: four warps issue for them, one in each scheduler."""
-    sets = columns["block_m"] / GROUP_ROWS
-    cycles: Floats = fragment_slots(problem) * _BOX_FRAGMENTS * boxes * sets
-    return cycles
+def _row_slots(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
+    """Issue slots of a thread in a step for the rows of a warp: between limits, or normalised."""
+    boxes = columns["block_k"] * problem.precision.storage.bytes / _BOX_ROW_BYTES
+    if isinstance(problem, ClampedConvolution):
+        limited: Floats = _LIMIT_SLOTS * boxes
+        return limited
+    of_tile = np.where(columns["pingpong"] == 1, columns["block_m"] // GROUP_ROWS, 1)
+    looked: Floats = fragment_slots(problem) * _BOX_FRAGMENTS * boxes * of_tile
+    return looked
 
 
 def work(
@@ -147,27 +129,23 @@ def work(
     """Return what schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
 
     Of fp32 three products read B or what is cut off it, which is written in between. Rows between
-    limits go through registers; in fp32 they do in any case. Rows that are normalised are read once more, by warps
-    of their own.
+    limits go through registers; in fp32 they do in any case. Rows that are normalised are read once more,
+    while the products run.
     """
-    precision, norms_rows = problem.precision, isinstance(problem, NormedMatmul)
+    precision = problem.precision
     size = float(precision.storage.bytes)
     times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
-    seen = 2 * GROUP_ROWS if norms_rows else GROUP_ROWS
+    seen = 2 * GROUP_ROWS if isinstance(problem, NormedMatmul) else GROUP_ROWS
     rows = columns["block_m"] / GROUP_ROWS * (seen + times * columns["block_n"]) + written
-    count, boxes = (
-        threads(columns, norms_rows=norms_rows),
-        columns["block_k"] * size / _BOX_ROW_BYTES,
-    )
     costs = TileCosts(
         unit=precision,
-        threads=count,
-        shared_bytes=shared_bytes(columns, precision, norms_rows=norms_rows),
-        registers=(_norm_registers if norms_rows else registers)(columns, precision),
-        loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / count,
+        threads=threads(columns),
+        shared_bytes=shared_bytes(columns, precision),
+        registers=registers(columns, precision) + _norm_registers(problem, columns),
+        loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),
-        slots=_limit_slots(problem, boxes),
-        beside=_moment_cycles(problem, columns, boxes),
+        slots=_row_slots(problem, columns),
+        slots_beside=isinstance(problem, NormedMatmul),
         by_warpgroups=True,
     )
     tiles = multicast.product(product, columns, target).work(columns, costs)

@@ -78,8 +78,8 @@ template <class Problem, class Schedule>
 WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Problem>> inputs, int leading,
     const TensorMaps<2>& maps, void* y, const Partials& partials = {})
 {
-    constexpr Major kMajorB = Problem::b_across ? Major::mn : Major::k;
-    using Shape = WgmmaShape<typename Problem::Multiply, Schedule, Problem::k, kMajorB, kNormsRows<Problem>>;
+    using Shape =
+        WgmmaShape<typename Problem::Multiply, Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;
     WPK_SHARED(unsigned char, shared);
 
     MatrixBlock<Problem, Shape> block(inputs, leading);

@@ -74,7 +74,6 @@ def in_turn(work: Work, columns: Columns) -> Work:
         thread_flops=work.thread_flops * most,
         thread_loads=work.thread_loads * most,
         thread_slots=work.thread_slots * most,
-        beside_cycles=work.beside_cycles * most,
         end_slots=work.end_slots * most,
         end_fetches=work.end_fetches * most / in_turns,
         steps=work.steps * most,

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from wpk.dtypes import DType
 from wpk.launch import TensorMapArgument
 from wpk.performance import Columns, Work
-from wpk.problems import NormedMatmul
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_view import MatrixView, Product
 from wpk.schedules.multiplication import multiply_type
@@ -72,8 +71,7 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
 
     def kernel(self, problem: Product, schedule: WgmmaSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
-        view, columns = self._view(problem), schedule.columns()
-        norms_rows = isinstance(problem, NormedMatmul)
+        view = self._view(problem)
         grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
         return KernelPlan(
             members={
@@ -82,10 +80,8 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
                 **self._members(problem),
             },
             grid=grid,
-            threads=int(costs.threads(columns, norms_rows=norms_rows)[0]),
-            shared_bytes=int(
-                costs.shared_bytes(columns, problem.precision, norms_rows=norms_rows)[0]
-            ),
+            threads=schedule.threads,
+            shared_bytes=int(costs.shared_bytes(schedule.columns(), problem.precision)[0]),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=self._maps(problem, schedule),

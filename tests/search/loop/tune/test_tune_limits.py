@@ -8,10 +8,10 @@ import pytest
 from support.plans.spaces import whole_space
 
 from wpk.problems import Matmul
-from wpk.search.loop.budget import Budget
+from wpk.search.loop.budget import Budget, Slice
 from wpk.search.loop.result import Stop
 from wpk.search.loop.tune import FIRST_SHARE, in_order, shares
-from wpk.search.loop.tune_problem import FEWEST
+from wpk.search.loop.tune_problem import FEWEST, ProblemTuning
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
@@ -138,6 +138,20 @@ def test_when_the_time_is_over_what_is_known_is_used(
     assert len(known.tried) == 20
     assert known.best is not None
     assert known.best.cost == min(each.cost for each in known.tried)
+
+
+def test_a_problem_of_which_nothing_runs_ends_behind_its_time(
+    make_bench: MakeBench, make_product: MakeProduct
+) -> None:
+    bench = make_bench()
+    bench.runner.spoil = lambda r: Trial(r.candidate, Status.WRONG_RESULT)
+    now = bench.clock.now
+    tuning = ProblemTuning(bench.task(make_product(512, 512, 512)), bench.session())
+    stop = tuning.search(Slice(now + 3.0, now + 3.0, now + 100.0), lambda: None)
+    bench.clock.now = now + 10.0
+    found = tuning.finish(stop)
+    assert found.best is None
+    assert not found.finalists
 
 
 def test_every_problem_is_tried_a_little_before_most_goes_where_most_is_to_be_won(
