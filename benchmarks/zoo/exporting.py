@@ -17,6 +17,9 @@ from exporters.waking import calibrate, wake
 _SHIFT = 1.0
 """Mean bias of batch normalisations, in standard deviations: see `export.Network.shift`."""
 
+_LEAST_SPREAD = 0.25
+"""Standard deviation of what a batch normalisation sees, as a part of its mean."""
+
 ALLOWED = 5e-5
 """Largest difference between ONNX Runtime and the module, as `export.ALLOWED` is: a network that magnifies
 roundings more cannot be compared in fp16."""
@@ -43,6 +46,7 @@ def build(architecture: Architecture, seed: int = 0) -> Any:
     _shift(module)
     _calm(module)
     calibrate(module, architecture.inputs)
+    _steady(module)
     return module.eval()
 
 
@@ -63,6 +67,18 @@ def _calm(module: Any) -> None:
         for part in module.modules():
             if type(part).__name__ == "T5Attention":
                 part.q.weight.mul_(part.key_value_proj_dim**-0.5)
+
+
+def _steady(module: Any) -> None:
+    """Let batch normalisations of means over an image, which random images hardly move, not magnify roundings."""
+    import torch
+    from torch import nn
+
+    with torch.no_grad():
+        for norm in module.modules():
+            if isinstance(norm, nn.BatchNorm2d) and norm.running_var is not None:
+                least = (_LEAST_SPREAD * norm.running_mean) ** 2
+                norm.running_var.copy_(torch.maximum(norm.running_var, least))
 
 
 def exported_module(architecture: Architecture, path: Path) -> Any:
