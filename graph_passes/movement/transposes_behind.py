@@ -24,6 +24,8 @@ from wpk.graph_passes.movement.latest_anchor import LatestAnchors
 from wpk.graph_passes.movement.reshape_chains import RESHAPES
 from wpk.graph_passes.movement.turns import Swap, Turn, transpose_of, turned
 
+_BYTES = (np.int8, np.uint8)
+
 _LEAST_RANK = 3
 """Of tensors: a transposed matrix is read in place by whatever multiplies it."""
 
@@ -39,7 +41,8 @@ class TransposesBehind(Rule[Swap]):
         shape = None if output is None else dims(output)
         if output is None or shape is None or len(shape) < _LEAST_RANK:
             return None
-        turns = [_turn(t) for t in node.inputs if same_dims(dims(t), shape)]
+        of_bytes = any(tensor.dtype in _BYTES for tensor in (*node.inputs, output))
+        turns = [_turn(t, of_bytes=of_bytes) for t in node.inputs if same_dims(dims(t), shape)]
         perm = next((turn.perm for turn in turns if turn is not None), None)
         if perm is None:
             return None
@@ -92,13 +95,17 @@ class _Operand:
         return turned(editor, tensor, order)
 
 
-def _turn(tensor: gs.Tensor) -> Turn | None:
-    """The Transpose that makes a tensor of an operator's result, and leaves the first dimension in front."""
+def _turn(tensor: gs.Tensor, *, of_bytes: bool = False) -> Turn | None:
+    """The Transpose that makes a tensor of an operator's result, and leaves the first dimension in front.
+
+    The result may be reshaped between, but not for what makes bytes or reads them, which products of bytes look for
+    in front of them.
+    """
     turn = transpose_of(tensor)
     if turn is None or turn.perm[0] != 0:
         return None
     maker = producer(turn.source)
-    if maker is not None and is_op(maker, *RESHAPES):
+    if maker is not None and is_op(maker, *RESHAPES) and not of_bytes:
         maker = producer(maker.inputs[0])
     return turn if is_anchor(maker) or is_elementwise(maker) else None
 

@@ -14,6 +14,7 @@ from wpk.problems.family import Family
 from wpk.problems.odd_sizes import (
     BATCH,
     LEAST,
+    above,
     all_of,
     odd_extent,
     ragged,
@@ -51,6 +52,10 @@ ELEMENT_OPERATIONS = {
 """Operations an element, special functions counted as in `wpk.expression_operations.OPERATIONS`."""
 
 _NAMES = {"layer": "layer norm", "rms": "RMS norm", "log_softmax": "log-softmax"}
+
+_FEW, _FEW_ACROSS = 5, 33
+"""Rows along each outer axis but the first, in a problem's odd siblings, or a few more that keep its alignment; and where
+neighbours in memory are of several rows, which are computed in tiles."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,13 @@ class Normalisation(Problem):
             yield self._resized(odd_extent(self.leading, BATCH if column > 1 else 5 * BATCH), cols)
 
     def _resized(self, leading: Extent, cols: int) -> "Normalisation | None":
-        outer = (leading.value, *(min(n, 5) for n in self.outer[1:]))
+        tensors = (*self.inputs, self.y, *self.epilogue.operands)
+        few = []
+        for axis, rows in enumerate(self.outer[1:], 1):
+            across = any(each.strides[axis] == 1 for each in tensors)
+            least = _FEW_ACROSS if across else _FEW
+            few.append(rows if rows <= least else above(least, rows, unit_of(axis, *tensors)))
+        outer = (leading.value, *few)
         shapes = (*self.outer, *self.row), (*outer, *self.row[:-1], cols)
         inputs = all_of([resized(each, *shapes, spread=True) for each in self.inputs])
         y, epilogue = (

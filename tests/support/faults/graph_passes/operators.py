@@ -39,9 +39,9 @@ _MASKED = f"""{_H} g (int64[2, 5] m, float[2, 3, 5, 5] x) => (float[2, 3, 5, 5] 
     c = Cast<to = 9>(m)  r = Reshape(c, wide)  y = Where(r, x, low) }}"""
 _NEIGHBOURS = f"""{_H} g (float[2, 6, 8] x) => (float[2, 2, 8] y) <int64[2] i = {{INDEX}}> {{
     r = Sigmoid(x)  y = Gather<axis = 1>(r, i) }}"""
-_HOISTED = f"""{_H} g (float[2, 6, 8] x, float[8, 6] w, float[6] c) => (float[2, 2, 3, 6] y)
-    <float half = {{0.5}}, int64[4] parts = {{2, 6, 2, 3}}> {{
-    p = MatMul(x, w)  r = Reshape(p, parts)  t = Transpose<perm = [0, 2, 3, 1]>(r)
+_HOISTED = f"""{_H} g (float[2, 6, 8] x, float[8, 6] w, float[6] c) => (float[6, 2, 1, 6] y)
+    <float half = {{0.5}}, int64[4] parts = {{2, 6, 1, 6}}> {{
+    p = MatMul(x, w)  r = Reshape(p, parts)  t = Transpose<perm = [3, 0, 2, 1]>(r)
     l = LeakyRelu<alpha = 0.3>(t)  s = Mul(l, c)  y = Softmax(s) }}"""
 _FUSED = f"""{_H} g (float[2, 6, 6] x, float[2, 6, 6] z) => (float[2, 6, 6] y) {{
     l = LeakyRelu<alpha = 0.3>(x)  e = Exp(z)  y = Sub(e, l) }}"""
