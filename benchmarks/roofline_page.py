@@ -17,6 +17,7 @@ from typing import Any
 # Python's safe path leaves a script's folder out.
 sys.path.insert(0, str(Path(__file__).parent))
 
+from rows.markdown import table_head, table_row
 from rows.result_file import Record, ResultFile
 from rows.roofline_models import STUDIES
 
@@ -90,9 +91,8 @@ def _section(template: str, record: Record) -> str:
         "",
         f"{place}; {when}. {_peaks(template, target)}",
         "",
-        _row(_COLUMNS),
-        _row(["---"] * len(_COLUMNS)),
-        *(_row(_cells(point)) for point in figures["sizes"].values()),
+        *table_head(_COLUMNS),
+        *(table_row(_cells(point)) for point in figures["sizes"].values()),
         "",
         *(f"- {point['problem']}: `{point['schedule']}`" for point in figures["sizes"].values()),
     ]
@@ -126,10 +126,6 @@ def _cells(point: Mapping[str, Any]) -> list[str]:
         str(point["shared_bytes"]),
         f"{point['compile_seconds']:.2f}",
     ]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |"
 
 
 if __name__ == "__main__":

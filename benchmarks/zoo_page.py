@@ -2,7 +2,7 @@
 
     python benchmarks/zoo_page.py benchmarks/results/h200-zoo.json benchmarks/results/h100-zoo.json docs/zoo.md
 
-Of a row that several files hold, the newest record counts.
+Of a row that several files hold, the latest that was measured counts.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from rows.goals import geometric_mean
+from rows.markdown import table_head, table_row
 from rows.networks import OURS
-from rows.result_file import Record, ResultFile
+from rows.result_file import Record, ResultFile, newest
 from rows.zoo import ZooCase, cases, counted
 
 from wpk.dtypes import Precision
@@ -51,11 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     missing = [str(path) for path in options.results if not path.is_file()]
     if missing:
         raise SystemExit(f"there is no {', '.join(missing)}")
-    records: dict[str, Record] = {}
-    for path in options.results:
-        for row, record in ResultFile(path).records.items():
-            if row not in records or record["date"] > records[row]["date"]:
-                records[row] = record
+    records = newest(ResultFile(path).records for path in options.results)
     text = page([path.name for path in options.results], records)
     options.output.write_text(text, encoding="utf-8")
     return 0
@@ -97,9 +94,11 @@ def _section(way: str, held: Mapping[ZooCase, Record]) -> str:
         "",
         f"{len(held)} measured; geometric mean {mean:.2f}, least {min(r.median for r in ratios.values()):.2f}.{took}",
         "",
-        _row(_COLUMNS),
-        _row(["---"] * len(_COLUMNS)),
-        *(_row(_cells(case, held[case])) for case in sorted(held, key=lambda c: ratios[c].median)),
+        *table_head(_COLUMNS),
+        *(
+            table_row(_cells(case, held[case]))
+            for case in sorted(held, key=lambda c: ratios[c].median)
+        ),
     ]
     return "\n".join(lines) + "\n"
 
@@ -131,10 +130,6 @@ def _slowest(figures: Mapping[str, Any]) -> str:
     worst = figures["beyond_bound"][0]
     share = worst["seconds"] / figures["plan"]["operators_seconds"]
     return f"{worst['operators']} of {worst['problem']}: {share:.0%}"
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |"
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 from rows.base import Context, Outcome, Row, RowError
 from rows.goals import Goal, as_figures, geometric_mean
-from rows.result_file import Record
+from rows.result_file import Record, figures_of
 from rows.zoo import ZooCase, cases
 from wpk.dtypes import Precision
 from wpk.plan.measurement import Ratio
@@ -70,5 +70,5 @@ def judge(records: Mapping[str, Record]) -> Outcome:
 def _of(records: Mapping[str, Record], case: ZooCase) -> dict[str, Any] | None:
     if case.precision is not Precision.FP16:
         return None
-    found: dict[str, Any] | None = records.get(f"zoo.{case}", {}).get("figures", {}).get("forms")
+    found: dict[str, Any] | None = figures_of(records, f"zoo.{case}").get("forms")
     return found

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from rows.base import BENCHMARKS, Context, Outcome, Row, RowError, microseconds
 from rows.goals import Goal, as_figures
 from rows.networks import Median
-from rows.result_file import Record
+from rows.result_file import Record, figures_of
 from rows.side_by_side import time_starts
 from rows.tuned import plans_folder
 from wpk.backends import open_gpu
@@ -300,5 +300,5 @@ def judge_all(records: Mapping[str, Record]) -> Outcome:
 
 
 def _ratio(records: Mapping[str, Record], size: Size) -> Ratio | None:
-    figures: Mapping[str, Any] = records.get(f"free.bert.{size}", {}).get("figures", {})
+    figures = figures_of(records, f"free.bert.{size}")
     return Ratio(**figures["ratio"]) if "ratio" in figures else None

@@ -10,7 +10,7 @@ from functools import partial
 
 from rows.base import Context, Outcome, Row, RowError
 from rows.goals import Goal, as_figures
-from rows.result_file import Record
+from rows.result_file import Record, figures_of
 from rows.zoo import ZooCase
 from wpk.dtypes import Precision
 
@@ -40,7 +40,7 @@ def judge(case: ZooCase, records: Mapping[str, Record]) -> Outcome:
     Raises:
         RowError: The case has not been measured, or the target has no tensor cores for it.
     """
-    products = records.get(f"zoo.{case}", {}).get("figures", {}).get("products")
+    products = figures_of(records, f"zoo.{case}").get("products")
     if products is None:
         raise RowError(f"no record of zoo.{case} says what its products take: measure it first")
     judged = GOAL.judged(products["share"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,7 @@ class ResultFile:
         Raises:
             SystemExit: One of them cannot be read.
         """
-        for path in others:
-            for row, record in _read(path).items():
-                if row not in self.records or _rank(record) > _rank(self.records[row]):
-                    self.records[row] = record
+        self.records = newest([self.records, *map(_read, others)])
         self._write()
 
     def _write(self) -> None:
@@ -62,6 +59,22 @@ class ResultFile:
             os.fsync(file.fileno())
         Path(file.name).chmod(0o644)
         Path(file.name).replace(self.path)
+
+
+def newest(files: Iterable[Mapping[str, Record]]) -> dict[str, Record]:
+    """The rows of several files: of one row, the latest that was measured."""
+    found: dict[str, Record] = {}
+    for records in files:
+        for row, record in records.items():
+            if row not in found or _rank(record) > _rank(found[row]):
+                found[row] = record
+    return found
+
+
+def figures_of(records: Mapping[str, Record], row: str) -> dict[str, Any]:
+    """What a row's record says; nothing where it was not measured."""
+    figures: dict[str, Any] = records.get(row, {}).get("figures", {})
+    return figures
 
 
 def _read(path: Path) -> dict[str, Record]:

@@ -50,6 +50,12 @@ def test_networks_stand_in_the_order_of_their_speedups_and_new_records_count(
     assert "| bert | H999 | 100.0 | 100.0 | 1.00 | 1.07 |  | 7 | 3 of matmul \\| odd: 50% |" in text
 
 
+def test_a_failure_does_not_hide_what_was_measured_before(tmp_path: Path) -> None:
+    failed = {"error": "no memory", "date": "2026-02-02", "commit": "0" * 12}
+    text = written(tmp_path, {"zoo.bert.fp16.b1": record(2.0)}, {"zoo.bert.fp16.b1": failed})
+    assert "| bert | H999 |" in text
+
+
 def test_settings_have_tables_of_their_own_and_what_is_refused_counts_as_half(
     tmp_path: Path,
 ) -> None:
