@@ -107,6 +107,12 @@ struct RawRows
     {
     }
     RawRows() = default;
+    static constexpr int kTogether = 4;
+    template <class Tile>
+    WPK_DEVICE void bring(const Tile&, int)
+    {
+    }
+    WPK_DEVICE void add(int, int) {}
     template <class Step>
     WPK_DEVICE void look(const Step&, int)
     {

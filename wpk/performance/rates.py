@@ -20,14 +20,14 @@ FILL_CYCLES = 300
 SYNC_CYCLES = 140
 """What a step adds that nothing hides: barrier, first shared memory loads, addresses; fitted."""
 
-COPY_CYCLES, COPY_ENDS_CYCLES = 400, 1330
+COPY_CYCLES, COPY_ENDS_CYCLES = 400, 2300
 """Of warpgroups that multiply what tensor copies bring: what a stage of the pipeline waits for its copy, and
 what a block takes before its first product and after its last: barriers, tensor maps, the first copy,
-the store; fitted to kernels measured on an H200 (`wpk.performance.waves`). A step adds nothing else."""
+the store; fitted to kernels measured on an H100 and an H200 (`wpk.performance.waves`). A step adds nothing else."""
 
 TURN_CYCLES = 450
-"""What a persistent block takes between two tiles: a third of its ends, the store; the others are the first
-tile's alone. An assumption, not measured yet."""
+"""What a persistent block takes between two tiles: the store; the other ends are the first tile's alone. Half and twice
+as much fit the kernels of `wpk.performance.waves` as well."""
 
 LOAD_SLOTS = 1.5
 """Issue slots of a shared memory load, with its share of addresses; fitted."""
@@ -52,9 +52,9 @@ _WARP_BYTES = 128.0
 WARP_MMA_SHARE = 0.62
 """Share of Hopper's tensor peak that warp-wide products reach, wgmma aside (arXiv 2402.13499)."""
 
-WARPGROUP_SHARE = 0.8
-"""The share that products of warpgroups reach: 770 to 800 of 990 TFLOP/s, cuBLAS's largest products
-measured on an H200."""
+WARPGROUP_SHARE = 0.9
+"""The share that products of warpgroups reach while they run: cuBLAS's largest products reach 770 to 800 of 990 TFLOP/s
+on an H200, beginnings and ends included, which count apart here."""
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,16 @@ _MULTICAST_CYCLES = 1000
 """Where blocks multicast: the launch of clusters, their barrier in front of the first copy, and that the slowest
 of several producers decides. It was chosen by ranks in 200 such kernels of nine problems, measured on an H100."""
 
-ACHIEVED_L2, COPIED_L2 = 0.48, 0.7
+ACHIEVED_L2, COPIED_L2 = 0.48, 1.0
 """Share of L2's peak that loads reach: 4.9 of 10.1e12, measured on an H200 over 40 MB; and that tensor copies reach:
-7 to 9.4 in the main loops of products of 200 rows, measured within kernels on an H100."""
+7 to 9.4 in the main loops of products of 200 rows, measured within kernels on an H100, and the peak in those of
+thousands of rows, fitted as `OVERLAP_BESIDE`."""
 
-OVERLAP = 1.75
+OVERLAP, OVERLAP_BESIDE = 1.75, 2.5
 """Order of the norm: two equal limits cost 1.49 of one, a limit half as large 1.16; fitted as the
-constants of `wpk.performance.rates`."""
+constants of `wpk.performance.rates`. In the steps of warpgroups, whose copies and products run beside all warps, two
+equal limits cost 1.32 of one, a limit half as large 1.07; fitted to 44 problems with 20 to 160 kernels each, of one row
+to 100352, measured on an H100 and an H200 (docs/decisions/0084-products-of-many-rows.md)."""
 
 
 def grid_limits(work: Work, target: Target, passes: Floats | float = 1.0) -> tuple[Floats, Floats]:
@@ -70,11 +73,11 @@ def l2_seconds(work: Work, target: Target) -> Floats:
     return seconds
 
 
-def overlapped(*limits: Floats) -> Floats:
-    """Return how long what takes place at once takes together: a norm of order `OVERLAP`."""
+def overlapped(*limits: Floats, order: float = OVERLAP) -> Floats:
+    """Return how long what takes place at once takes together: a norm of that order."""
     worst = np.maximum(np.maximum.reduce(limits), 1e-30)
     bounded = np.where(np.isinf(worst), 1.0, worst)  # infinite stays infinite, and no number
-    total: Floats = worst * sum((limit / bounded) ** OVERLAP for limit in limits) ** (1 / OVERLAP)
+    total: Floats = worst * sum((limit / bounded) ** order for limit in limits) ** (1 / order)
     return total
 
 
@@ -84,7 +87,8 @@ def _wave(work: Work, held: Floats, rates: StepRates, passes: Floats | float) ->
     limits = [arithmetic, shared, held * rates.beside, rates.waiting()]
     if not work.by_warpgroups:  # tensor copies run ahead: no step waits for the port by itself
         limits.append(held * rates.bytes / L2_PORT_BYTES)
-    steps: Floats = np.maximum(work.steps, 1) * (overlapped(*limits) + rates.sync)
+    order = OVERLAP_BESIDE if work.by_warpgroups else OVERLAP
+    steps: Floats = np.maximum(work.steps, 1) * (overlapped(*limits, order=order) + rates.sync)
     multicast = np.where(work.multicast, _MULTICAST_CYCLES, 0.0)
     fetches = FILL_CYCLES * np.asarray(work.end_fetches)
     cycles: Floats = rates.ends + multicast + steps + _tail(work) + fetches + rates.ending(held)

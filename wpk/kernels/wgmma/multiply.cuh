@@ -33,8 +33,8 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
 }
 
 // acc += A * B over a warpgroup's rows of `count` steps, from `state` on. The products of a step run while those of the
-// next one are started; then its stage is released, but for the last. `rows` look at each step meanwhile
-// (norm_rows.cuh). `started` is called when all products are under way.
+// next one are started; then its stage is released, but for the last. `rows` are brought in front of the products of a
+// few boxes, and added while these run (norm_rows.cuh). `started` is called when all products are under way.
 template <class T, class Shape, class Rows, class Started>
 WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulators],
     const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, int count, Rows& rows,
@@ -42,6 +42,7 @@ WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulator
 {
     constexpr int kProductBytes = Shape::kProductRows * Shape::kBoxRowBytes;
     constexpr int kProducts = Shape::kGroupRows / Shape::kProductRows; // one below the other
+    constexpr int kTogether = minOf(Rows::kTogether, Shape::boxes);
     auto& sums = reinterpret_cast<typename Shape::Sum(&)[kProducts][Shape::blockN / 2]>(acc);
     const int groupRows = Shape::pingpong ? 0 : warpIndex() / Shape::kGroupWarps * kProductBytes; // @rows_of_group
     int previous = 0;
@@ -49,24 +50,31 @@ WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulator
     for (int step = 0; step < count; ++step)
     {
         pipeline.wait(state);
-        const uint64 a = swizzledDescriptor<128>(pipeline.tileA(state.stage) + groupRows);
+        const SharedAddress tile = pipeline.tileA(state.stage) + groupRows;
+        const uint64 a = swizzledDescriptor<128>(tile);
         const uint64 b = describeB<Shape>(pipeline.tileB(state.stage));
-        fenceWgmma(); // @products_fenced
         WPK_UNROLL
-        for (int box = 0; box < Shape::boxes; ++box)
+        for (int first = 0; first < Shape::boxes; first += kTogether)
         {
+            rows.bring(tile, first);
+            fenceWgmma(); // @products_fenced
             WPK_UNROLL
-            for (int slice = 0; slice < Shape::slices; ++slice)
+            for (int box = first; box < first + kTogether; ++box)
             {
                 WPK_UNROLL
-                for (int product = 0; product < kProducts; ++product)
-                    wgmma<T, Major::k, Shape::majorB>(sums[product],
-                        a + ((box * Shape::boxBytesA + product * kProductBytes) / 16 + slice * 2), // @rows_of_product
-                        b + sliceOfB<Shape>(box, slice), 1);
+                for (int slice = 0; slice < Shape::slices; ++slice)
+                {
+                    WPK_UNROLL
+                    for (int product = 0; product < kProducts; ++product)
+                        wgmma<T, Major::k, Shape::majorB>(sums[product],
+                            a + ((box * Shape::boxBytesA + product * kProductBytes) / 16 + slice * 2), // @rows_of_product
+                            b + sliceOfB<Shape>(box, slice), 1);
+                }
             }
+            if (first + kTogether == Shape::boxes)
+                commitWgmma();
+            rows.add(step, first);
         }
-        commitWgmma();
-        rows.look(pipeline.tileA(state.stage) + groupRows, step);
         waitWgmma<1>();
         if (step > 0)
             pipeline.release(previous); // @stage_released

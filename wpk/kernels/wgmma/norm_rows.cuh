@@ -1,5 +1,5 @@
 // The rows of A that consumer warpgroups normalise behind their products (sm_90a): their moments are taken from the
-// stages in shared memory while the products of the same stage run.
+// stages in shared memory, which are read before the products of the same stage and added while these run.
 #pragma once
 
 #include <wpk/kernels/mma.cuh>
@@ -19,33 +19,49 @@ class NormedRows
     static constexpr bool isWhole = Problem::k % Shape::blockK == 0;
 
 public:
+    // Boxes of a step whose rows are brought at once, as registers allow.
+    static constexpr int kTogether = kProducts == 1 && Shape::boxes % 2 == 0 ? 2 : 1;
+
     WPK_DEVICE explicit NormedRows(const Window& window) : window_(window) {}
 
-    // The rows of a step, which lie at `tile`; all lanes call it, one step after the other, when they have asked for
-    // the step's products.
-    WPK_DEVICE void look(SharedAddress tile, int step)
+    // The rows of the boxes of a step from `first` on, which lie at `tile`: all lanes call it before they ask for these
+    // boxes' products, whose reading of shared memory would keep this one waiting.
+    WPK_DEVICE void bring(SharedAddress tile, int first)
     {
-        __syncwarp(); // an order of instructions: products are asked for before the rows are read
         const int row = warpIndex() % Shape::kGroupWarps * 16 + laneIndex() % 16; // @rows_looked
         const int chunk = laneIndex() / 16;
         WPK_UNROLL
         for (int product = 0; product < kProducts; ++product)
         {
             WPK_UNROLL
-            for (int box = 0; box < Shape::boxes; ++box)
+            for (int box = 0; box < kTogether; ++box)
             {
-                const SharedAddress rows = tile + box * Shape::boxBytesA + product * kProductBytes; // @rows_of_norm
-                uint32 fragments[Shape::slices][4];                                                 // under way at once
+                const SharedAddress rows = tile + (first + box) * Shape::boxBytesA + product * kProductBytes; // @rows_of_norm
                 WPK_UNROLL
                 for (int slice = 0; slice < Shape::slices; ++slice)
-                    loadMatrix4(fragments[slice], rows + SwizzledTile<128>::offset(row, slice * 2 + chunk));
-                if (box == 0 && step == 0)
-                    moments_[product].begin(fragments[0]);
+                    loadMatrix4(
+                        fragments_[product][box][slice], rows + SwizzledTile<128>::offset(row, slice * 2 + chunk));
+            }
+        }
+    }
+
+    // Adds what was brought, while the products run; all lanes call it, one step after the other.
+    WPK_DEVICE void add(int step, int first)
+    {
+        __syncwarp(); // an order of instructions: products are asked for before moments are computed
+        WPK_UNROLL
+        for (int product = 0; product < kProducts; ++product)
+        {
+            if (first == 0 && step == 0)
+                moments_[product].begin(fragments_[product][0][0]);
+            WPK_UNROLL
+            for (int box = 0; box < kTogether; ++box)
+            {
                 WPK_UNROLL
                 for (int slice = 0; slice < Shape::slices; ++slice)
                 {
-                    const int first = step * Shape::blockK + box * Shape::kBoxDepth + slice * 16;
-                    moments_[product].template add<isWhole>(fragments[slice], first);
+                    const int element = step * Shape::blockK + (first + box) * Shape::kBoxDepth + slice * 16;
+                    moments_[product].template add<isWhole>(fragments_[product][box][slice], element);
                 }
             }
         }
@@ -73,6 +89,7 @@ private:
     static constexpr int kTiles = Shape::blockN / 8;
 
     Window window_;
+    uint32 fragments_[kProducts][kTogether][Shape::slices][4];
     RowMoments<T, Problem::row_is_centred, Problem::k> moments_[kProducts];
     RowScale rows_[kProducts][2];
     ColumnSums<Problem, kTiles> sums_;

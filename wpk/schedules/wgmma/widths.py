@@ -1,7 +1,8 @@
-"""Columns of a tile: powers of two, and widths with which tiles fill the SMs of a GPU once.
+"""Columns of a tile: powers of two, and widths with which tiles fill the SMs of a GPU in few waves.
 
 A product of 197 x 3072 has 96 tiles of 64 x 128 or 192 of 64 x 64, but 128 of 64 x 96: on 132 SMs these take three
-quarters of the time of the former, and no second wave.
+quarters of the time of the former, and no second wave. One of 6304 x 768 has 300 tiles of 128 x 128, which are three
+waves, but 250 of 128 x 160, which are two.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ POWERS = Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two")
 _STEP, _LEAST, _MOST = 16, 16, 256
 _POWERS = (16, 32, 64, 128, 256)
 _PARTS = (1, 2, 4)  # of split reductions whose tiles should fill the SMs
+_WAVES = (2, 3)  # of whole reductions; more are nearly full whatever the width
+_LEAST_OF_WAVES = 96  # columns: narrower tiles take more from L2 than a fuller wave saves
 
 WIDTHS = Limit(f"{_LEAST} <= block_n <= {_MOST}", f"a block has {_LEAST} to {_MOST} columns")
 
@@ -58,10 +61,20 @@ def axis(
     powers = up_to(_POWERS, columns)
     if precision is Precision.FP32:
         return powers
-    rooms = {
-        target.sm_count // (-(-rows // each) * matrices * parts)
+    once = {
+        _filling(columns, target.sm_count // (-(-rows // each) * matrices * parts))
         for each in tile_rows
         for parts in _PARTS
     }
-    filling = {-(-columns // (room * _STEP)) * _STEP for room in rooms if room > 0}
-    return tuple(sorted({*powers, *(width for width in filling if _LEAST <= width <= _MOST)}))
+    in_waves = {
+        _filling(columns, target.sm_count * waves // (-(-rows // each) * matrices))
+        for each in tile_rows
+        for waves in _WAVES
+    }
+    wide = {width for width in in_waves if width >= _LEAST_OF_WAVES}
+    return tuple(sorted({*powers, *(width for width in once | wide if _LEAST <= width <= _MOST)}))
+
+
+def _filling(columns: int, tiles: int) -> int:
+    """Return the width of which so many tiles are as wide as the product; 0 where there is room for none."""
+    return -(-columns // (tiles * _STEP)) * _STEP if tiles else 0
