@@ -32,7 +32,7 @@ class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
 
     name: ClassVar[str] = "gemm_wgmma"
     header: ClassVar[str] = "wgmma/gemm"
-    version: ClassVar[int] = 16
+    version: ClassVar[int] = 17
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Matmul
     schedule_type = WgmmaSchedule
