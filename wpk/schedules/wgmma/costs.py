@@ -24,6 +24,12 @@ BARRIER_BYTES = 16
 PORT_BYTES = 128.0
 """Bytes that an SM's shared memory reads in a cycle."""
 
+_STAGED_ROWS = 16  # that a warp stores together
+
+_MEMORY_FETCHES = 3.0
+"""Loads from L2 that take as long as one that global memory answers while all SMs ask for as much as it gives: some
+900 cycles. An assumption, for problems whose bytes L2 does not hold."""
+
 _BOX_ROW_BYTES = 128
 _BOX_FRAGMENTS = 4  # of 16 elements in a row of a box
 _FP32_ROWS = (
@@ -160,6 +166,26 @@ def work(
     tiles = replace(
         tiles,
         multicast=columns["share"] != NOTHING,
-        end_fetches=np.where(columns["residual"] > 0, 0.0, tiles.end_fetches),
+        end_fetches=_end_fetches(product, problem, columns, target),
     )
     return in_turn(tiles, columns)
+
+
+def _end_fetches(
+    product: TiledProduct, problem: Convolution | Matmul, columns: Columns, target: Target
+) -> Floats:
+    """Count the loads that a thread waits for as it stores a tile, none where tensor copies have brought the residual.
+
+    A warp asks for the operands of what it stages, 16 rows, and at most of `TiledProduct.fetched_together`.
+    """
+    if not product.fetched_together:
+        return np.zeros(len(columns["block_m"]))
+    block_m, block_n = columns["block_m"], columns["block_n"]
+    staged = np.where(columns["persistent"] > 0, np.minimum(block_n, STAGED_COLUMNS), block_n)
+    together = np.minimum(product.fetched_together, _STAGED_ROWS * staged / WARP)
+    groups = np.where(columns["pingpong"] == 1, 1, block_m // GROUP_ROWS)
+    parts = np.where(columns["cluster"] == 1, columns["split"], 1)
+    stored = block_m * block_n / (GROUP_THREADS * groups) / parts
+    far = problem.traffic().bytes > target.l2_bytes
+    waits: Floats = np.ceil(stored / together) * (_MEMORY_FETCHES if far else 1.0)
+    return np.where(columns["residual"] > 0, 0.0, waits)
