@@ -111,7 +111,9 @@ def residual_axis(residual: Residual | None, persistent: tuple[int, ...]) -> tup
 def residual_limits(residual: Residual | None) -> tuple[Limit, ...]:
     """Return what kernels can do with a problem's residual."""
     if residual is None:
-        return (Limit("residual == 0", "no operand of the epilogue can be brought by tensor copies"),)
+        return (
+            Limit("residual == 0", "no operand of the epilogue can be brought by tensor copies"),
+        )
     return (
         Limit(f"residual in {_TILES}", "residual is a number of tiles, 0 to 2"),
         Limit("residual == 0 or split == 1", "the residual is brought where reductions are whole"),

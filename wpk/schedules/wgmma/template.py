@@ -39,9 +39,7 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
         """Types in memory of A and B."""
 
     @abc.abstractmethod
-    def _maps(
-        self, problem: Product, schedule: WgmmaSchedule
-    ) -> tuple[TensorMapArgument, ...]:
+    def _maps(self, problem: Product, schedule: WgmmaSchedule) -> tuple[TensorMapArgument, ...]:
         """Of A and of B."""
 
     def _axes(self, problem: Product, target: Target) -> dict[str, tuple[int, ...]]:

@@ -131,9 +131,7 @@ def axes(
     }
 
 
-def limits(
-    reduction: int, precision: Precision, residual: Residual | None
-) -> Sequence[Limit]:
+def limits(reduction: int, precision: Precision, residual: Residual | None) -> Sequence[Limit]:
     """Return what the kernel can compute.
 
     Args:
