@@ -38,8 +38,8 @@ struct TileSectors
 {
     static constexpr int kColumns = maxOf(1, kSectorBytes / static_cast<int>(sizeof(typename Tensor::Type)));
     static constexpr int kOfRow = Tensor::column == 0 ? 1 : ceilDivide(BlockN, kColumns);
-    static constexpr bool isNone =
-        Tensor::column > 1 || (Tensor::isPerColumn && Tensor::column == 0) || Tensor::inShared;
+    static constexpr bool isNone = Tensor::column > 1 || (Tensor::isPerColumn && Tensor::column == 0)
+                                   || Tensor::inShared;
     static constexpr int kCount = isNone ? 0 : (Tensor::isPerColumn ? 1 : BlockM) * kOfRow;
 
     // An element of a sector; null where the tile has none there.

@@ -118,8 +118,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
         prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(window);
         prefetchColumnSums<Problem, Shape::blockN>(window);
     }
-    multiplyOneTile<typename Problem::Multiply, Shape>(
-        acc, shared, range, loader, limits, normed, residual, window);
+    multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits, normed, residual, window);
     if (warpIndex() < Shape::warpsM)
         normed.normalise(acc);
     if constexpr (Shape::splitCluster > 1)
@@ -142,8 +141,8 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
 // pipeline, not in it. With ping-pong the second warpgroup begins with the second tile, and each passes over the
 // other's.
 template <class Problem, class Shape, class Loader, class Maps, class Rows, class Limits, class Residual>
-WPK_DEVICE void computePersistent(unsigned char* shared, const Maps& maps, const OutputWindow<Rows>& output,
-    const Limits& limits, Residual& residual)
+WPK_DEVICE void computePersistent(
+    unsigned char* shared, const Maps& maps, const OutputWindow<Rows>& output, const Limits& limits, Residual& residual)
 {
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     PersistentTileScheduler<Shape> tiles(output);
@@ -170,8 +169,8 @@ WPK_DEVICE void computePersistent(unsigned char* shared, const Maps& maps, const
     if (bringsResidual<Shape, Residual>())
     {
         WPK_KEEP_LOOP
-        for (; !tiles.isDone(); tiles.advance())
-            residual.produceTile(tiles.window(output)); // @residual_of_tile
+        for (; !tiles.isDone(); tiles.advance()) // @next_residual
+            residual.produceTile(tiles.window(output));
     }
     if (warpIndex() >= Shape::warpsM)
         return;
@@ -222,7 +221,8 @@ WPK_DEVICE void computeWgmma(unsigned char* shared, const WgmmaMaps<Schedule>& m
     static_assert(
         Schedule::shared_bytes == kBehind + Residual::kBarrierBytes, "Python and C++ count the same shared memory");
     static_assert(!kNormsRows<Problem> || Schedule::split == 1, "a row is normalised by all of its elements");
-    static_assert(Residual::exists == (Schedule::residual != 0), "an operand is in shared memory if the schedule says so");
+    static_assert(
+        Residual::exists == (Schedule::residual != 0), "an operand is in shared memory if the schedule says so");
     Residual residual(shared, sharedAddress(shared) + kBehind, maps.at[Residual::exists ? 2 : 1]);
     unsigned char* const memory = shared + Residual::kBytes;
     if constexpr (Shape::persistent)

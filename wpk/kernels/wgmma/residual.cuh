@@ -108,8 +108,8 @@ struct Residual
     WPK_DEVICE OutputWindow<ResidualRows<Rows, Pieces>> on(const OutputWindow<Rows>& window) const
     {
         const unsigned char* const piece = memory + state.stage * Pieces::kPieceBytes;
-        return {{window.rows, piece, firstRow, window.firstColumn}, window.operands, window.y, window.rowEnd, window.columnEnd,
-            window.storedColumns, window.firstRow, window.firstColumn};
+        return {{window.rows, piece, firstRow, window.firstColumn}, window.operands, window.y, window.rowEnd,
+            window.columnEnd, window.storedColumns, window.firstRow, window.firstColumn};
     }
 
     // Asks for the pieces of a tile, each as soon as its place is free; one thread calls it, tile after tile.
