@@ -38,7 +38,6 @@ def pointwise(**more: Any) -> Convolution:
 SCHEDULES = [
     replace(TILE, block_m=128, block_n=128),
     replace(TILE, block_m=128, block_n=128, persistent=1),
-    replace(TILE, share=COLUMNS, persistent=2),
     TURNS,
 ]
 MORE_SCHEDULES = [
@@ -49,6 +48,7 @@ MORE_SCHEDULES = [
     replace(TILE, share=ROWS),
     replace(TILE, share=COLUMNS),
     replace(TILE, persistent=2),
+    replace(TILE, share=COLUMNS, persistent=2),
     replace(TILE, block_n=128, persistent=2, residual=2),
     replace(TILE, block_n=32, stages=3, persistent=3, residual=2),
     replace(TURNS, block_m=128, block_n=64, share=COLUMNS, persistent=2),
@@ -92,15 +92,13 @@ def test_a_padded_output_and_a_group_end_where_they_end(
 ) -> None:
     y = channels_last(DType.FP16, 67, 5, 9, padding=5)
     padded = replace(pointwise(k=67), y=y)
-    padded = replace(padded, epilogue=replace(padded.epilogue, operands=(BIAS_67, y)))
+    bias = Tensor(DType.FP32, (0, 1, 0, 0), alignment=4)
+    padded = replace(padded, epilogue=replace(padded.epilogue, operands=(bias, y)))
     assert CONV.why_illegal(padded, TILE, H200) is None
     check_convolution(checking_execution, CONV, padded, TILE)
     grouped = convolution(c=128, k=144, groups=2)
     assert CONV.why_illegal(grouped, TILE, H200) is None
     check_convolution(checking_execution, CONV, grouped, TILE)
-
-
-BIAS_67 = Tensor(DType.FP32, (0, 1, 0, 0), alignment=4)
 
 
 @pytest.mark.parametrize("batch", [2, 7])
@@ -122,7 +120,10 @@ def batched(residual: tuple[int, int, int, int]) -> Matmul:
     return replace(plain, a=a, b=b, y=y, epilogue=epilogue, batch=(Extent(2), 3))
 
 
-@pytest.mark.parametrize("residual", [(3 * 70 * 136, 70 * 136, 136, 1), (0, 70 * 136, 136, 1)])
+OWN, SHARED = (3 * 70 * 136, 70 * 136, 136, 1), (0, 70 * 136, 136, 1)
+
+
+@pytest.mark.parametrize("residual", [pytest.param(OWN, marks=pytest.mark.slow), SHARED])
 def test_matrices_of_a_batch_have_residuals_of_their_own_or_share_one(
     residual: tuple[int, int, int, int],
     checking_execution: Any,
@@ -133,31 +134,47 @@ def test_matrices_of_a_batch_have_residuals_of_their_own_or_share_one(
     check_matmul(checking_execution, GEMM, problem, TILE)
 
 
-UNAWAITED = Fault("the residual is read before it is there", drop("piece_awaited"))
-FAULTS = [
-    Fault("a piece is kept", drop("piece_released")),
-    Fault(
-        "a piece is overwritten before all have read it",
-        change(
-            "piece_acquired",
-            "barriers.acquire(state.stage, state.phase ^ 1, ",
-            "arriveExpectBytes(barriers.full(state.stage), ",
+CASES = [
+    (
+        Fault("the residual is read before it is there", drop("piece_awaited")),
+        replace(TILE, block_n=256),
+    ),
+    (
+        Fault(
+            "a piece is overwritten before all have read it",
+            change(
+                "piece_acquired",
+                "barriers.acquire(state.stage, state.phase ^ 1, ",
+                "arriveExpectBytes(barriers.full(state.stage), ",
+            ),
         ),
+        TURNS,
     ),
-    Fault(
-        "rows are counted from the output's first", change("chunk_read", "row - firstRow", "row")
-    ),
-    Fault("a group does not pass over the other's pieces", drop("pieces_skipped")),
-    Fault(
-        "all tiles have the first one's residual", change("next_residual", "tiles.advance()", "")
-    ),
+]
+MORE_CASES = [
+    (fault, TURNS)
+    for fault in (
+        Fault("a piece is kept", drop("piece_released")),
+        Fault(
+            "rows are counted from the output's first",
+            change("chunk_read", "row - firstRow", "row"),
+        ),
+        Fault("a group does not pass over the other's pieces", drop("pieces_skipped")),
+        Fault(
+            "all tiles have the first one's residual",
+            change("next_residual", "tiles.advance()", ""),
+        ),
+    )
 ]
 
 
-CASES = [(UNAWAITED, replace(TILE, block_n=256)), *((fault, TURNS) for fault in FAULTS)]
-
-
-@pytest.mark.parametrize(("fault", "schedule"), CASES, ids=[fault.name for fault, _ in CASES])
+@pytest.mark.parametrize(
+    ("fault", "schedule"),
+    [
+        *(pytest.param(*case, id=case[0].name) for case in CASES),
+        *(pytest.param(*case, id=case[0].name, marks=pytest.mark.slow) for case in MORE_CASES),
+    ],
+)
 def test_a_planted_fault_is_seen(
     fault: Fault,
     schedule: WgmmaSchedule,
@@ -195,7 +212,7 @@ def test_refuses_in_words(changes: dict[str, int], words: str) -> None:
         Tensor(DType.FP16, (45 * 136, 45, 9, 1)),
         Tensor(DType.INT8, (45 * 136, 1, 9 * 136, 136)),
     ],
-    ids=["not aligned", "of all images", "channels first", "of bytes"],
+    ids=["at 8 bytes", "of all images", "channels first", "of bytes"],
 )
 def test_what_tensor_copies_cannot_bring_the_epilogue_reads(residual: Tensor) -> None:
     problem = pointwise()
@@ -219,7 +236,13 @@ def test_it_is_tried_where_there_is_a_residual_and_models_prefer_it_where_memory
     assert np.isfinite(seconds).all()
 
 
-@pytest.mark.parametrize("schedule", [replace(TILE, block_m=128, block_n=256), TURNS], ids=str)
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        pytest.param(replace(TILE, block_m=128, block_n=256), id="widest", marks=pytest.mark.slow),
+        pytest.param(TURNS, id="in turns"),
+    ],
+)
 def test_machine_code_keeps_its_registers(schedule: WgmmaSchedule) -> None:
     (source,) = CONV.instantiate(resnet(n=32), schedule)
     kernel = load_nvrtc().compile(source, "sm_90a")
