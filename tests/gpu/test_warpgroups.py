@@ -118,6 +118,16 @@ SCHEDULES = [
     WgmmaSchedule(128, 128, 64, 2, early=1, persistent=2, pingpong=1),
     WgmmaSchedule(64, 128, 64, 3, early=1, share=1, persistent=2, pingpong=1),
     WgmmaSchedule(128, 64, 64, 3, share=2, persistent=2, pingpong=1),
+    WgmmaSchedule(64, 64, 64, 2, early=1, residual=1),
+    WgmmaSchedule(128, 128, 64, 2, early=1, residual=1),
+    WgmmaSchedule(128, 112, 64, 2, residual=1),
+    WgmmaSchedule(64, 32, 64, 2, early=1, share=2, residual=1),
+    WgmmaSchedule(64, 64, 64, 2, early=1, persistent=2, residual=1),
+    WgmmaSchedule(128, 128, 64, 2, early=1, persistent=1, residual=1),
+    WgmmaSchedule(64, 128, 64, 2, persistent=2, residual=2),
+    WgmmaSchedule(64, 64, 64, 3, early=1, share=1, persistent=2, residual=2),
+    WgmmaSchedule(64, 128, 64, 2, early=1, persistent=2, pingpong=1, residual=2),
+    WgmmaSchedule(128, 64, 64, 2, share=2, persistent=2, pingpong=1, residual=2),
 ]
 
 
@@ -182,6 +192,10 @@ STAGED_OVER_THE_RING = [
     (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, share=2, shared_by=4)),
     (DEEP, WgmmaSchedule(128, 128, 64, 2, early=1, split=2, cluster=1, share=1, shared_by=4)),
     (DEEP, WgmmaSchedule(128, 128, 64, 2, early=1, split=4, cluster=1, share=2)),
+    (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, residual=1)),
+    (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, persistent=132, residual=1)),
+    (MANY, WgmmaSchedule(64, 128, 64, 2, early=1, persistent=132, pingpong=1, residual=2)),
+    (MANY, WgmmaSchedule(64, 128, 64, 2, early=1, share=2, persistent=132, residual=2)),
 ]
 """Whose sums take more shared memory than their tiles; of many blocks, several side by side on a multiprocessor."""
 
@@ -222,7 +236,7 @@ def test_repeats_itself_and_agrees_with_the_emulator(
 def test_a_chain_of_early_launches_gives_what_one_after_the_other_gives(
     hopper: CudaDevice, name: str, schedule: Tile
 ) -> None:
-    """Each launch reads what the one in front wrote, and writes what the one before that read."""
+    """Each launch reads what the one in front wrote, as input and residual, and writes what the one before that read."""
     problem = PROBLEMS[name]
     if template(problem, schedule).why_illegal(problem, schedule, H200) is not None:
         pytest.skip("the schedule is not legal for this problem")
@@ -236,7 +250,10 @@ def test_a_chain_of_early_launches_gives_what_one_after_the_other_gives(
 
     def launches() -> list[BoundLaunch]:
         first = [step.bound(output=places[0])]
-        rest = [step.bound(x=places[(i + 1) % 2], output=places[i % 2]) for i in range(1, CHAIN)]
+        rest = [
+            step.bound(places[(i + 1) % 2], places[i % 2], places[(i + 1) % 2])
+            for i in range(1, CHAIN)
+        ]
         return first + rest
 
     for launch in launches():

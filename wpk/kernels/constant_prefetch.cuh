@@ -32,13 +32,14 @@ namespace detail
 {
 
 // The sectors of an operand under a tile of BlockM x BlockN. None of a single number, which a launch may pass by value,
-// nor where columns lie apart.
+// nor where columns lie apart, nor of what tensor copies bring.
 template <class Tensor, int BlockM, int BlockN>
 struct TileSectors
 {
     static constexpr int kColumns = maxOf(1, kSectorBytes / static_cast<int>(sizeof(typename Tensor::Type)));
     static constexpr int kOfRow = Tensor::column == 0 ? 1 : ceilDivide(BlockN, kColumns);
-    static constexpr bool isNone = Tensor::column > 1 || (Tensor::isPerColumn && Tensor::column == 0);
+    static constexpr bool isNone = Tensor::column > 1 || (Tensor::isPerColumn && Tensor::column == 0)
+                                   || Tensor::inShared;
     static constexpr int kCount = isNone ? 0 : (Tensor::isPerColumn ? 1 : BlockM) * kOfRow;
 
     // An element of a sector; null where the tile has none there.

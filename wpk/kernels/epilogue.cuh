@@ -23,6 +23,14 @@ struct Strided
     static constexpr int width = Width;
     static constexpr int64 outer = Outer, middle = Middle, inner = Inner, column = Column;
     static constexpr bool isPerColumn = Outer == 0 && Middle == 0 && Inner == 0;
+    static constexpr bool inShared = false;
+};
+
+// An operand that a map of rows has in shared memory (wgmma/residual.cuh).
+template <class Tensor>
+struct InShared : Tensor
+{
+    static constexpr bool inShared = true;
 };
 
 // Rows are pixels (n, p, q) of images of P x Q.
@@ -73,15 +81,24 @@ public:
     template <class Rows>
     WPK_DEVICE void load(const Rows& rows, int row, const void* tensor, int column, int valid)
     {
-        const int64 offset = Tensor::isPerColumn ? 0 : rows.template offset<Tensor>(row);
-        const T* const at = static_cast<const T*>(tensor) + offset;
-        WPK_UNROLL
-        for (int i = 0; i < kVectors; ++i)
+        if constexpr (Tensor::inShared)
         {
-            const int first = column + i * kWidth;
-            vectors_[i] = zeroVector<T, kWidth>();
-            if (Tensor::column == 0 || first < valid)
-                vectors_[i] = wpk::load<T, kWidth>(at + first * Tensor::column);
+            WPK_UNROLL
+            for (int i = 0; i < kVectors; ++i)
+                vectors_[i] = rows.template residual<T, kWidth>(row, column + i * kWidth);
+        }
+        else
+        {
+            const int64 offset = Tensor::isPerColumn ? 0 : rows.template offset<Tensor>(row);
+            const T* const at = static_cast<const T*>(tensor) + offset;
+            WPK_UNROLL
+            for (int i = 0; i < kVectors; ++i)
+            {
+                const int first = column + i * kWidth;
+                vectors_[i] = zeroVector<T, kWidth>();
+                if (Tensor::column == 0 || first < valid)
+                    vectors_[i] = wpk::load<T, kWidth>(at + first * Tensor::column);
+            }
         }
     }
 

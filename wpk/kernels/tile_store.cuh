@@ -142,24 +142,53 @@ WPK_DEVICE void storeTiles(
     }
 }
 
+// Stands for the residual (wgmma/residual.cuh) where all operands are read from global memory: nothing is waited for.
+struct NoResidual
+{
+    static constexpr int kBytes = 0, kBarrierBytes = 0;
+    static constexpr bool exists = false;
+    NoResidual() = default;
+    WPK_DEVICE NoResidual(unsigned char*, SharedAddress, const void*) {}
+    WPK_DEVICE void init() const {}
+    template <class Rows>
+    WPK_DEVICE void beginTile(const OutputWindow<Rows>&) const
+    {
+    }
+    template <class Rows>
+    WPK_DEVICE void produceTile(const OutputWindow<Rows>&) const
+    {
+    }
+    WPK_DEVICE void wait() const {}
+    WPK_DEVICE void release() const {}
+    WPK_DEVICE void skipTile() const {}
+    template <class Rows>
+    WPK_DEVICE const OutputWindow<Rows>& on(const OutputWindow<Rows>& window) const
+    {
+        return window;
+    }
+};
+
 // The same of warpgroups' accumulators in the loop of a persistent kernel: Shape::Staged says how many columns are
-// staged at once. A warp has 16 of each 64 rows, of a window that begins 64 rows higher for each warpgroup before its
-// own.
-template <class Problem, class Shape, class Rows>
-WPK_DEVICE void storeTilesInLoop(
-    const typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared, const OutputWindow<Rows>& window)
+// staged at once, each time with a piece of the residual. A warp has 16 of each 64 rows, of a window that begins 64
+// rows higher for each warpgroup before its own.
+template <class Problem, class Shape, class Rows, class Residual>
+WPK_DEVICE void storeTilesInLoop(const typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
+    const OutputWindow<Rows>& window, Residual& residual)
 {
     using Staged = typename Shape::Staged;
     WPK_UNROLL
-    for (int row = 0; row < Shape::kGroupRows; row += Shape::kProductRows)
+    for (int column = 0; column < Shape::blockN; column += Staged::warpN)
     {
+        residual.wait();
+        const auto piece = residual.on(window.from(0, column));
         WPK_UNROLL
-        for (int column = 0; column < Shape::blockN; column += Staged::warpN)
+        for (int row = 0; row < Shape::kGroupRows; row += Shape::kProductRows)
         {
             typename Shape::Sum tiles[1][Staged::tilesN][4];
             memcpy(tiles, acc + row / Shape::kProductRows * (Shape::blockN / 2) + column / 2, sizeof tiles);
-            storeTiles<Problem, Staged, true>(tiles, shared, window.from(row, column)); // @rows_stored
+            storeTiles<Problem, Staged, true>(tiles, shared, piece.from(row, 0)); // @rows_stored
         }
+        residual.release();
     }
 }
 

@@ -67,8 +67,9 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
         multiplyPatches<T, Problem>(acc, memory, team, rows, state);
         // Rows are counted from the first warp of the block on; the team's first has pixel 0.
         // @sums_staged
+        NoResidual residual;
         storeTilesInLoop<Problem, Shape>(
-            acc, shared + memory.kStagingAt, window(tiles.tile()).from(-team * Shape::warpsM * 16, 0));
+            acc, shared + memory.kStagingAt, window(tiles.tile()).from(-team * Shape::warpsM * 16, 0), residual);
     }
 }
 

@@ -17,22 +17,27 @@ _VECTOR_BYTES = 16
 _AT_ONCE = 8  # rows whose operands are under way at once
 
 
-def epilogue_members(problem: Convolution | Matmul, max_width: int = 8) -> dict[str, Member]:
+def epilogue_members(
+    problem: Convolution | Matmul, max_width: int = 8, in_shared: int | None = None
+) -> dict[str, Member]:
     """Return the types ``Y``, ``Operands``, ``Epilogue`` and the numbers ``operand_constants``, ``y_padding``.
 
     Args:
         problem: What is stored, and where.
         max_width: Columns that a thread stores together at most.
+        in_shared: The operand that the kernel has in shared memory when it stores, if there is one.
     """
     axes = _AXES[type(problem)]
     width = min(max_width, store_width(problem))
-    operands = ", ".join(
+    operands = [
         _strided(operand, min(width, _operand_width(problem, operand)), axes)
         for operand in problem.epilogue.operands
-    )
+    ]
+    if in_shared is not None:
+        operands[in_shared] = f"wpk::InShared<{operands[in_shared]}>"
     return {
         "Y": Type(_strided(problem.y, width, axes)),
-        "Operands": Type(f"wpk::Tensors<{operands}>"),
+        "Operands": Type(f"wpk::Tensors<{', '.join(operands)}>"),
         "operand_constants": constants_mask(problem.epilogue.operands),
         "Epilogue": Type(cpp_type(problem.epilogue.expression)),
         "y_padding": problem.y.padding,

@@ -34,6 +34,7 @@ struct Schedule {
   static constexpr int persistent = 0;
   static constexpr int pingpong = 0;
   static constexpr int shared_by = 2;
+  static constexpr int residual = 0;
   static constexpr int shared_bytes = 65600;
 
   static_assert(16 <= block_n && block_n <= 256, "a block has 16 to 256 columns");
@@ -59,6 +60,7 @@ struct Schedule {
   static_assert(stages * block_k <= 1024, "the pipeline has at most 16 boxes");
   static_assert(split == 1 || split <= wpk::ceilDivide(3072, block_k), "every part of the reduction has a step");
   static_assert(split <= 65535, "a grid holds at most 65535 parts");
+  static_assert(residual == 0, "no operand of the epilogue can be brought by tensor copies");
   static_assert(stages == 2 || persistent != 0 || stages <= wpk::ceilDivide(wpk::ceilDivide(3072, block_k), split), "the pipeline has no more stages than a block has steps");
   static_assert(early == 0 || early == 1, "early is 0 or 1");
 };

@@ -156,9 +156,13 @@ class Step:
         zeros = np.zeros((evaluate_size(counts[0], {}) if counts else 4), np.int32)
         return self._place(np.full(size, 0xFF, np.uint8)), self._place(zeros)
 
-    def bound(self, x: int | None = None, output: int | None = None) -> BoundLaunch:
-        """The launch, with another input or output in the place of its own."""
+    def bound(
+        self, x: int | None = None, output: int | None = None, residual: int | None = None
+    ) -> BoundLaunch:
+        """The launch, with other inputs or another output in the place of its own; a residual is the fourth input."""
         inputs = (self.inputs[0] if x is None else x, *self.inputs[1:])
+        if residual is not None:
+            inputs = (*inputs[:3], residual, *inputs[4:])
         arguments = tuple(self._argument(a, inputs, output) for a in self.launch.arguments)
         gx, gy, gz = (evaluate_size(size, {}) for size in self.launch.grid)
         return BoundLaunch(

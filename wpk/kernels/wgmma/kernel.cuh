@@ -11,6 +11,7 @@
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/wgmma/multiply_fp32.cuh>
 #include <wpk/kernels/wgmma/producer.cuh>
+#include <wpk/kernels/wgmma/residual.cuh>
 #include <wpk/kernels/wgmma/scheduler.cuh>
 
 namespace wpk
@@ -52,10 +53,17 @@ WPK_DEVICE ClusterParts<Shape> clusterParts(unsigned char* shared)
     return {shared + WgmmaPipeline<Shape>::bytes()};
 }
 
+// Whether this thread asks for the residual's tiles: one of the warp behind the producer's.
+template <class Shape, class Residual>
+WPK_DEVICE bool bringsResidual()
+{
+    return Residual::exists && threadIdx.x == Shape::consumers + kWarpSize;
+}
+
 // acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it.
-template <class T, class Shape, class Range, class Loader, class Limits, class Rows>
+template <class T, class Shape, class Range, class Loader, class Limits, class Rows, class Residual, class Window>
 WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
-    const Range& range, const Loader& loader, const Limits& limits, Rows& rows)
+    const Range& range, const Loader& loader, const Limits& limits, Rows& rows, Residual& residual, const Window& tile)
 {
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     const bool isProducer = threadIdx.x == Shape::consumers, isConsumer = warpIndex() < Shape::warpsM;
@@ -63,6 +71,7 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
     {
         if constexpr (Shape::splitCluster > 1)
             clusterParts<Shape>(shared).init();
+        residual.init();
         pipeline.init();
     }
     if constexpr (Shape::multicast > 1)
@@ -88,15 +97,19 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
     {
         produceOneTile<Shape>(pipeline, loader, range.first, range.count);
     }
+    else if (bringsResidual<Shape, Residual>())
+    {
+        residual.produceTile(tile);
+    }
     __syncwarp();
     __syncthreads(); // @stages_free, for the epilogue
 }
 
 // One tile, or the steps of one that are this block's part of split-K: then the blocks of a cluster store a share of
 // the rows each; without a cluster the last one to come stores all. The epilogue is staged in the pipeline's stages.
-template <class Problem, class Shape, class Range, class Loader, class Rows, class Limits>
+template <class Problem, class Shape, class Range, class Loader, class Rows, class Limits, class Residual>
 WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const Loader& loader,
-    const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits)
+    const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits, Residual& residual)
 {
     typename Shape::Sum acc[Shape::accumulators] = {};
     RowsOf<Problem, Shape, OutputWindow<Rows>> normed(window);
@@ -105,7 +118,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
         prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(window);
         prefetchColumnSums<Problem, Shape::blockN>(window);
     }
-    multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits, normed);
+    multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits, normed, residual, window);
     if (warpIndex() < Shape::warpsM)
         normed.normalise(acc);
     if constexpr (Shape::splitCluster > 1)
@@ -117,7 +130,9 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     {
         typename Shape::Sum tiles[Shape::tilesM][Shape::tilesN][4];
         memcpy(tiles, acc, sizeof tiles);
-        storeTiles<Problem, Shape>(tiles, shared, window);
+        residual.beginTile(window);
+        residual.wait();
+        storeTiles<Problem, Shape>(tiles, shared, residual.on(window));
     }
 }
 
@@ -125,15 +140,16 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
 // many as there are stages. So the first copies are waited for once a block; and the epilogue's staging lies behind the
 // pipeline, not in it. With ping-pong the second warpgroup begins with the second tile, and each passes over the
 // other's.
-template <class Problem, class Shape, class Loader, class Rows, class Limits>
+template <class Problem, class Shape, class Loader, class Maps, class Rows, class Limits, class Residual>
 WPK_DEVICE void computePersistent(
-    unsigned char* shared, const TensorMaps<2>& maps, const OutputWindow<Rows>& output, const Limits& limits)
+    unsigned char* shared, const Maps& maps, const OutputWindow<Rows>& output, const Limits& limits, Residual& residual)
 {
     const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
     PersistentTileScheduler<Shape> tiles(output);
     const bool isProducer = threadIdx.x == Shape::consumers;
     if (isProducer)
     {
+        residual.init();
         pipeline.init();
         Loader(maps, output).prefetch();
     }
@@ -150,6 +166,12 @@ WPK_DEVICE void computePersistent(
     }
     if (Shape::early)
         waitForPrevious(); // @epilogue_awaits: it touches memory that kernels in front touch
+    if (bringsResidual<Shape, Residual>())
+    {
+        WPK_KEEP_LOOP
+        for (; !tiles.isDone(); tiles.advance()) // @next_residual
+            residual.produceTile(tiles.window(output));
+    }
     if (warpIndex() >= Shape::warpsM)
         return;
     const int group = Shape::pingpong ? warpIndex() / Shape::kGroupWarps : 0;
@@ -159,6 +181,7 @@ WPK_DEVICE void computePersistent(
     {
         tiles.advance();
         state.skip(Loader::kSteps); // @steps_skipped
+        residual.skipTile();
     };
     if (group != 0)
         passOver();
@@ -178,8 +201,9 @@ WPK_DEVICE void computePersistent(
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
         normed.normalise(acc);
-        const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0); // @group_placed
-        storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), window);       // @staged_beside
+        residual.beginTile(tiles.window(output));
+        const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0);     // @group_placed
+        storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), window, residual); // @staged_beside
         if constexpr (Shape::pingpong)
             passOver();
     }
@@ -188,22 +212,28 @@ WPK_DEVICE void computePersistent(
 // A block's work, whose tiles Loader brings (producer.cuh). `window` is the block's tile, of a persistent block the
 // whole output; `limits` keep A (channel_limits.cuh).
 template <class Problem, class Schedule, class Shape, class Loader, class Rows, class Limits = NoLimits>
-WPK_DEVICE void computeWgmma(unsigned char* shared, const TensorMaps<2>& maps, const OutputWindow<Rows>& window,
+WPK_DEVICE void computeWgmma(unsigned char* shared, const WgmmaMaps<Schedule>& maps, const OutputWindow<Rows>& window,
     const Partials& partials, const Limits& limits = Limits())
 {
+    using Residual = ResidualOf<Problem, Schedule, Shape>;
+    constexpr int kBehind = Residual::kBytes + WgmmaPipeline<Shape>::blockBytes();
     // @bytes_compared
     static_assert(
-        Schedule::shared_bytes == WgmmaPipeline<Shape>::blockBytes(), "Python and C++ count the same shared memory");
+        Schedule::shared_bytes == kBehind + Residual::kBarrierBytes, "Python and C++ count the same shared memory");
     static_assert(!kNormsRows<Problem> || Schedule::split == 1, "a row is normalised by all of its elements");
+    static_assert(
+        Residual::exists == (Schedule::residual != 0), "an operand is in shared memory if the schedule says so");
+    Residual residual(shared, sharedAddress(shared) + kBehind, maps.at[Residual::exists ? 2 : 1]);
+    unsigned char* const memory = shared + Residual::kBytes;
     if constexpr (Shape::persistent)
     {
-        computePersistent<Problem, Shape, Loader>(shared, maps, window, limits);
+        computePersistent<Problem, Shape, Loader>(memory, maps, window, limits, residual);
     }
     else
     {
         const SplitRange<Schedule::split, Loader::kSteps> range;
         const Loader loader(maps, window);
-        computeOneTile<Problem, Shape>(shared, range, loader, window, partials, limits);
+        computeOneTile<Problem, Shape>(memory, range, loader, window, partials, limits, residual);
     }
 }
 

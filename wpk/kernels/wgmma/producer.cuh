@@ -90,9 +90,9 @@ WPK_DEVICE void produceOneTile(const WgmmaPipeline<Shape>& pipeline, const Loade
 }
 
 // Asks for all steps of all tiles of a persistent block.
-template <class Shape, class Loader, class Scheduler, class Rows>
+template <class Shape, class Loader, class Scheduler, class Maps, class Rows>
 WPK_DEVICE void producePersistent(
-    const WgmmaPipeline<Shape>& pipeline, Scheduler tiles, const TensorMaps<2>& maps, const OutputWindow<Rows>& output)
+    const WgmmaPipeline<Shape>& pipeline, Scheduler tiles, const Maps& maps, const OutputWindow<Rows>& output)
 {
     if (Shape::early && !Loader::kConstantB)
         waitForPrevious();

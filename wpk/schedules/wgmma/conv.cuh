@@ -9,7 +9,8 @@
 // which are not multiplied.
 //
 // Grid: tiles of rows, tiles of columns, groups and the parts of split-K of each (split_k.cuh); or, of one group,
-// persistent blocks. Problem and Schedule are named by conv.py; maps: the input's, the filters'.
+// persistent blocks. Problem and Schedule are named by conv.py; maps: the input's, the filters',
+// and the residual's where it is in shared memory.
 #pragma once
 
 #include <wpk/kernels/wgmma/kernel.cuh>
@@ -28,8 +29,8 @@ public:
     static constexpr int kOfTap = ceilDivide(P::c, Shape::kBoxDepth), kBoxes = P::filter_h * P::filter_w * kOfTap;
     static constexpr int kSteps = ceilDivide(kBoxes, Shape::boxes);
 
-    template <class Rows>
-    WPK_DEVICE ConvLoader(const TensorMaps<2>& maps, const OutputWindow<Rows>& tile)
+    template <int Maps, class Rows>
+    WPK_DEVICE ConvLoader(const TensorMaps<Maps>& maps, const OutputWindow<Rows>& tile)
         : x_(maps.at[0]),
           filters_(maps.at[1]),
           firstRow_(tile.firstRow + boxA_.firstRow()),
@@ -106,7 +107,7 @@ private:
 
 template <class Problem, class Schedule>
 WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count + kInputLimits<Problem>> inputs, int n,
-    const TensorMaps<2>& maps, void* y, const Partials& partials = {})
+    const WgmmaMaps<Schedule>& maps, void* y, const Partials& partials = {})
 {
     using Shape = WgmmaShape<typename Problem::Multiply, Schedule, Problem::c>;
     using Loader = ConvLoader<Problem, Shape>;

@@ -12,6 +12,7 @@ from wpk.schedules.row_norm import fragment_slots, is_centred
 from wpk.schedules.split import sum_registers
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
+from wpk.schedules.wgmma.residual import Residual, residual_of
 from wpk.targets import Target
 
 GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
@@ -22,6 +23,12 @@ BARRIER_BYTES = 16
 
 PORT_BYTES = 128.0
 """Bytes that an SM's shared memory reads in a cycle."""
+
+_STAGED_ROWS = 16  # that a warp stores together
+
+_MEMORY_FETCHES = 3.0
+"""Loads from L2 that take as long as one that global memory answers while all SMs ask for as much as it gives: some
+900 cycles. An assumption, for problems whose bytes L2 does not hold."""
 
 _BOX_ROW_BYTES = 128
 _BOX_FRAGMENTS = 4  # of 16 elements in a row of a box
@@ -44,7 +51,13 @@ WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 
 def threads(columns: Columns) -> Floats:
     """Count the threads of a block."""
-    return (_groups(columns) * GROUP_THREADS + WARP).astype(np.float64)
+    warps = 1 + (columns["residual"] > 0)
+    return (_consumers(columns) + WARP * warps).astype(np.float64)
+
+
+def _consumers(columns: Columns) -> Floats:
+    """Count the threads that multiply."""
+    return _groups(columns) * GROUP_THREADS
 
 
 def _groups(columns: Columns) -> Floats:
@@ -53,11 +66,11 @@ def _groups(columns: Columns) -> Floats:
     return groups
 
 
-def shared_bytes(columns: Columns, precision: Precision) -> Floats:
+def shared_bytes(columns: Columns, precision: Precision, residual: Residual | None) -> Floats:
     """Count the bytes of the stages, or of the epilogue's staging (16 rows a warp) where larger, and of barriers.
 
     Persistent blocks have both, and stage fewer columns at once. Beside them the blocks of a cluster take what
-    the others send. In fp32 two boxes of B are beside the
+    the others send, and tiles of the residual lie. In fp32 two boxes of B are beside the
     stages, for what is cut off its numbers. The header compares them (WgmmaPipeline::blockBytes).
     """
     size = float(precision.storage.bytes)
@@ -69,7 +82,8 @@ def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
     both = tiles + _groups(columns) * GROUP_ROWS * (staged + 8) * 4.0
     needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(tiles, staging))
-    return needed + barriers + BARRIER_BYTES * columns["pingpong"] + _sent_bytes(columns)
+    beside_all = _sent_bytes(columns) + (residual.shared_bytes(columns) if residual else 0.0)
+    return needed + barriers + BARRIER_BYTES * columns["pingpong"] + beside_all
 
 
 def _sent_bytes(columns: Columns) -> Floats:
@@ -88,7 +102,7 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     """
     tile_groups = columns["block_m"] // GROUP_ROWS
     accumulators = columns["block_n"] / 2 * np.where(columns["pingpong"] == 1, tile_groups, 1)
-    consumers = threads(columns) - WARP
+    consumers = _consumers(columns)
     vectors = np.ceil(columns["block_n"] * _BOX_ROW_BYTES / 16 / consumers)
     split = accumulators + _FP32_ROWS + 4 * np.minimum(vectors, 4)
     more = split if precision is Precision.FP32 else 0.0
@@ -140,7 +154,7 @@ def work(
     costs = TileCosts(
         unit=precision,
         threads=threads(columns),
-        shared_bytes=shared_bytes(columns, precision),
+        shared_bytes=shared_bytes(columns, precision, residual_of(problem)),
         registers=registers(columns, precision) + _norm_registers(problem, columns),
         loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),
@@ -149,4 +163,29 @@ def work(
         by_warpgroups=True,
     )
     tiles = multicast.product(product, columns, target).work(columns, costs)
-    return in_turn(replace(tiles, multicast=columns["share"] != NOTHING), columns)
+    tiles = replace(
+        tiles,
+        multicast=columns["share"] != NOTHING,
+        end_fetches=_end_fetches(product, problem, columns, target),
+    )
+    return in_turn(tiles, columns)
+
+
+def _end_fetches(
+    product: TiledProduct, problem: Convolution | Matmul, columns: Columns, target: Target
+) -> Floats:
+    """Count the loads that a thread waits for as it stores a tile, none where tensor copies have brought the residual.
+
+    A warp asks for the operands of what it stages, 16 rows, and at most of `TiledProduct.fetched_together`.
+    """
+    if not product.fetched_together:
+        return np.zeros(len(columns["block_m"]))
+    block_m, block_n = columns["block_m"], columns["block_n"]
+    staged = np.where(columns["persistent"] > 0, np.minimum(block_n, STAGED_COLUMNS), block_n)
+    together = np.minimum(product.fetched_together, _STAGED_ROWS * staged / WARP)
+    groups = np.where(columns["pingpong"] == 1, 1, block_m // GROUP_ROWS)
+    parts = np.where(columns["cluster"] == 1, columns["split"], 1)
+    stored = block_m * block_n / (GROUP_THREADS * groups) / parts
+    far = problem.traffic().bytes > target.l2_bytes
+    waits: Floats = np.ceil(stored / together) * (_MEMORY_FETCHES if far else 1.0)
+    return np.where(columns["residual"] > 0, 0.0, waits)

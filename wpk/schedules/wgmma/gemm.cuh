@@ -2,7 +2,8 @@
 // across, along its columns.
 //
 // The grid is MatrixBlock's; or, of one matrix, persistent blocks. Problem and Schedule are named by gemm.py; maps: a's
-// and b's, each (k, m or n, middle, outer), of a b that lies across (n, k, middle, outer).
+// and b's, each (k, m or n, middle, outer), of a b that lies across (n, k, middle, outer); and the residual's where it
+// is in shared memory, (n, m, middle, outer).
 #pragma once
 
 #include <wpk/kernels/matrix_block.cuh>
@@ -21,7 +22,8 @@ public:
     static constexpr bool kConstantB = P::b_constant;
     static constexpr int kSteps = ceilDivide(P::k, Shape::blockK);
 
-    WPK_DEVICE GemmLoader(const TensorMaps<2>& maps, const OutputWindow<MatrixRows>& tile)
+    template <int Maps>
+    WPK_DEVICE GemmLoader(const TensorMaps<Maps>& maps, const OutputWindow<MatrixRows>& tile)
         : a_(maps.at[0]),
           b_(maps.at[1]),
           firstRow_(tile.firstRow + boxA_.firstRow()),
@@ -76,7 +78,7 @@ private:
 
 template <class Problem, class Schedule>
 WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Problem>> inputs, int leading,
-    const TensorMaps<2>& maps, void* y, const Partials& partials = {})
+    const WgmmaMaps<Schedule>& maps, void* y, const Partials& partials = {})
 {
     using Shape =
         WgmmaShape<typename Problem::Multiply, Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;

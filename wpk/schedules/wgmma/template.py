@@ -11,12 +11,14 @@ from wpk.dtypes import DType
 from wpk.launch import TensorMapArgument
 from wpk.performance import Columns, Work
 from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_epilogue import epilogue_members
 from wpk.schedules.matrix_view import MatrixView, Product
 from wpk.schedules.multiplication import multiply_type
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.unit import Members
 from wpk.schedules.wgmma import costs, tiles
 from wpk.schedules.wgmma.multicast import Multicast
+from wpk.schedules.wgmma.residual import residual_of
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets import Target
 
@@ -37,16 +39,17 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
         """Types in memory of A and B."""
 
     @abc.abstractmethod
-    def _maps(
-        self, problem: Product, schedule: WgmmaSchedule
-    ) -> tuple[TensorMapArgument, TensorMapArgument]:
+    def _maps(self, problem: Product, schedule: WgmmaSchedule) -> tuple[TensorMapArgument, ...]:
         """Of A and of B."""
 
     def _axes(self, problem: Product, target: Target) -> dict[str, tuple[int, ...]]:
-        return tiles.axes(self._view(problem).sizes, problem.precision, target)
+        return tiles.axes(
+            self._view(problem).sizes, problem.precision, residual_of(problem), target
+        )
 
     def _limits(self, problem: Product) -> Sequence[Limit]:
-        return tiles.limits(self._view(problem).sizes.reduction, problem.precision)
+        reduction = self._view(problem).sizes.reduction
+        return tiles.limits(reduction, problem.precision, residual_of(problem))
 
     def _target_limits(self, problem: Product, target: Target) -> Sequence[Limit]:
         return tiles.useful_limits(_multicast(self._view(problem)), problem.precision, target)
@@ -73,18 +76,25 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
         """See `SingleKernelTemplate.kernel`."""
         view = self._view(problem)
         grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
+        residual = residual_of(problem)
+        columns = schedule.columns()
+        brought = residual if schedule.residual else None
+        maps = self._maps(problem, schedule)
+        if brought is not None:
+            maps = (*maps, brought.map(schedule.block_m, schedule.staged_columns))
         return KernelPlan(
             members={
                 "Multiply": multiply_type(problem.precision, *self._multiplied(problem)),
                 **view.members(),
                 **self._members(problem),
+                **(epilogue_members(problem, in_shared=brought.operand) if brought else {}),
             },
             grid=grid,
             threads=schedule.threads,
-            shared_bytes=int(costs.shared_bytes(schedule.columns(), problem.precision)[0]),
+            shared_bytes=int(costs.shared_bytes(columns, problem.precision, residual)[0]),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
-            tensor_maps=self._maps(problem, schedule),
+            tensor_maps=maps,
         )
 
 

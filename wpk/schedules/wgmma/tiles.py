@@ -21,11 +21,13 @@ from wpk.schedules.wgmma.multicast import (
     whole_clusters,
 )
 from wpk.schedules.wgmma.persistent import (
+    STAGED_COLUMNS,
     persistent_axis,
     persistent_grid,
     persistent_limits,
     pingpong_axis,
 )
+from wpk.schedules.wgmma.residual import Residual, residual_axis, residual_limits
 from wpk.schedules.wgmma.tensor_copies import box_depth
 from wpk.targets import Target
 
@@ -54,6 +56,8 @@ class WgmmaSchedule(TileSchedule):
         pingpong: 1 where two warpgroups of a persistent block have tiles in turns: one stores while the other
             multiplies.
         shared_by: Blocks that a tile is multicast to: 2 or 4; 2 where nothing is multicast.
+        residual: Tiles of the epilogue's residual that are in shared memory at once; 0 where the epilogue reads it
+            from global memory.
     """
 
     stages: int
@@ -64,12 +68,18 @@ class WgmmaSchedule(TileSchedule):
     persistent: int = 0
     pingpong: int = 0
     shared_by: int = PAIR
+    residual: int = 0
 
     @property
     def threads(self) -> int:
-        """Threads of a block: its consumer warpgroups, and the producer warp."""
+        """Threads of a block: its consumer warpgroups, the producer warp, and one for the residual."""
         groups = 2 if self.pingpong else self.block_m // GROUP_ROWS
-        return groups * GROUP_THREADS + WARP
+        return groups * GROUP_THREADS + (2 * WARP if self.residual else WARP)
+
+    @property
+    def staged_columns(self) -> int:
+        """Columns that a warp takes through its staging at once, with a piece of the residual."""
+        return min(self.block_n, STAGED_COLUMNS) if self.persistent else self.block_n
 
     @property
     def cluster_shape(self) -> tuple[int, int, int]:
@@ -99,7 +109,9 @@ class WgmmaSchedule(TileSchedule):
         return None if self.cluster else Partials.of(grid, tile_bytes, self.split)
 
 
-def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, tuple[int, ...]]:
+def axes(
+    sizes: MatrixSizes, precision: Precision, residual: Residual | None, target: Target
+) -> dict[str, tuple[int, ...]]:
     """Return the values to try for a product of these sizes."""
     (rows, columns, reduction, matrices), depth = sizes, box_depth(precision)
     tile_rows = up_to(_BLOCK_M, rows)
@@ -115,15 +127,17 @@ def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, 
         **Multicast(rows, columns).axes(boxes, len(persistent) > 1, target),
         "persistent": persistent,
         "pingpong": pingpong_axis(persistent, precision),
+        "residual": residual_axis(residual, persistent),
     }
 
 
-def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
+def limits(reduction: int, precision: Precision, residual: Residual | None) -> Sequence[Limit]:
     """Return what the kernel can compute.
 
     Args:
         reduction: Elements of it as it is walked.
         precision: Of the product.
+        residual: Of its epilogue.
     """
     depth = box_depth(precision)
     steps = f"ceil_div(ceil_div({reduction}, block_k), split)"
@@ -146,6 +160,7 @@ def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
         *([narrow, NO_PINGPONG] if precision is Precision.FP32 else ()),
         *([apart] if precision is Precision.INT8 else ()),
         *split_limits(reduction),
+        *residual_limits(residual),
         Limit(
             f"stages == 2 or persistent != 0 or stages <= {steps}",
             "the pipeline has no more stages than a block has steps",
