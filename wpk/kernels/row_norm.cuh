@@ -1,10 +1,14 @@
 // Normalises the rows of a matrix product behind it: scale * (a * b - mean * sums), with the sums of b's columns.
 //
-// Mean and variance of a row come from the fragments of A that the product multiplies, in fp32. What is summed are
-// differences from the mean of the row's first 16 elements: the sum of their squares is at most K / 16 + 1 times that
-// of the differences from the row's own mean, so that no row loses its variance to its mean. An RMS norm has no mean.
+// Mean and variance of a row come from the fragments of A that the product multiplies. Tensor cores add what they are
+// computed from, in fp32: elements times 1, and times themselves, which are the diagonal of a product of the rows by
+// the same rows. A row whose first 16 elements have a mean of more than two deviations is shifted by it: so the sum of
+// squares is at most K + 1 times that of the differences from the row's own mean, and no row loses its variance to its
+// mean. A shift has four bits: differences are exact in 16 bits but for those that are larger than their elements,
+// which are rounded. An RMS norm has no mean, and its rows no shift.
 #pragma once
 
+#include <wpk/kernels/mma.cuh>
 #include <wpk/kernels/number.cuh>
 #include <wpk/kernels/operands.cuh>
 #include <wpk/kernels/output_window.cuh>
@@ -21,8 +25,37 @@ struct RowScale
     float mean, scale;
 };
 
+namespace detail
+{
+
+// Of two values each, a * factor + addend, rounded once.
+template <class T>
+WPK_DEVICE uint32 multiplyAdd2(uint32 a, uint32 factor, uint32 addend)
+{
+#if WPK_ON_GPU
+    uint32 sum;
+    if constexpr (isSame<T, Half>)
+        asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(factor), "r"(addend));
+    else
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(factor), "r"(addend));
+    return sum;
+#else
+    const double low = double(unpackLow<T>(a)) * unpackLow<T>(factor) + unpackLow<T>(addend);
+    const double high = double(unpackHigh<T>(a)) * unpackHigh<T>(factor) + unpackHigh<T>(addend);
+    return fromDouble<T>(low).bits | static_cast<uint32>(fromDouble<T>(high).bits) << 16;
+#endif
+}
+
+template <class T>
+WPK_DEVICE uint32 twice(float value)
+{
+    return pack2<T>(value, value);
+}
+
+} // namespace detail
+
 // The moments of a warp's 16 rows. A lane has those of two, lane / 4 and 8 further down, as of accumulators in layout D
-// of mma.cuh; the four lanes of a row have parts of it. T: Half or Bfloat16. Depth: elements of a row.
+// of mma.cuh. T: Half or Bfloat16. Depth: elements of a row.
 template <class T, bool Centred, int Depth>
 class RowMoments
 {
@@ -30,38 +63,45 @@ public:
     // The fragment of A (mma.cuh) that rows begin with; all lanes call it before they add that and the others.
     WPK_DEVICE void begin(const uint32 (&fragment)[4])
     {
-        if constexpr (Centred)
+        WPK_UNROLL
+        for (int row = 0; Centred && row < 2; ++row)
         {
+            float sum = 0.0f, squares = 0.0f; // what is outside of the rows is 0
             WPK_UNROLL
-            for (int row = 0; row < 2; ++row)
+            for (int word = row; word < 4; word += 2)
             {
-                float sum = 0.0f;
-                WPK_UNROLL
-                for (int element = 0; element < 4; ++element)
-                    sum += isInside(0, element) ? valueOf(fragment, row, element) : 0.0f;
-                shift_[row] = ofQuad(sum) * (1.0f / minOf(Depth, 16)); // @rows_shifted
+                const float low = unpackLow<T>(fragment[word]), high = unpackHigh<T>(fragment[word]);
+                sum += low + high;
+                squares += low * low + high * high;
             }
+            const float mean = ofQuad(sum) * kOneOfFirst;
+            const bool shifts = 1.25f * mean * mean > ofQuad(squares) * kOneOfFirst; // @rows_shifted
+            const float shift = shifts ? asFloat((asUint32(mean) + 0x00080000u) & 0xfff00000u) : 0.0f;
+            factor_[row] = detail::twice<T>(shifts ? 0.5f : 1.0f);
+            addend_[row] = detail::twice<T>(-0.5f * shift);
         }
     }
 
-    // The fragment of 16 elements from `first` on. Whole: all of them are elements of the rows.
+    // The fragment of 16 elements from `first` on. Whole: all of them are elements of the rows; others are 0.
     template <bool Whole>
     WPK_DEVICE void add(const uint32 (&fragment)[4], int first)
     {
+        uint32 shifted[1][4];
         WPK_UNROLL
-        for (int element = 0; element < 4; ++element)
+        for (int word = 0; word < 4; ++word)
         {
-            const bool isAdded = Whole || isInside(first, element); // @row_ends
-            WPK_UNROLL
-            for (int row = 0; row < 2; ++row)
+            shifted[0][word] = fragment[word];
+            if constexpr (Centred)
             {
-                const float value = valueOf(fragment, row, element);
-                const float difference = isAdded ? value - shift_[row] : 0.0f;
-                if (Centred)
-                    sum_[row] += difference;
-                squares_[row] += difference * difference;
+                const uint32 difference = detail::multiplyAdd2<T>(fragment[word], factor_[word % 2], addend_[word % 2]);
+                shifted[0][word] = difference & (Whole ? ~0u : inside(first + word / 2 * 8)); // @row_ends
             }
         }
+        // A fragment of B has rows where columns lie: the upper and the lower ones.
+        mmaTile(T{}, squares_, shifted, {{shifted[0][0], shifted[0][2]}, {shifted[0][1], shifted[0][3]}});
+        const uint32 ones = detail::twice<T>(1.0f);
+        if constexpr (Centred)
+            mmaTile(T{}, sums_, reinterpret_cast<const uint32(&)[1][4]>(fragment), {{ones, ones}});
     }
 
     // What both rows are normalised by; all lanes call it.
@@ -75,20 +115,26 @@ private:
     WPK_DEVICE RowScale scale(int row, float epsilon) const
     {
         constexpr float kOne = 1.0f / Depth;
-        const float mean = Centred ? ofQuad(sum_[row]) * kOne : 0.0f;
-        const float variance = ofQuad(squares_[row]) * kOne - mean * mean;
-        return {shift_[row] + mean, reciprocalRoot(larger(variance, 0.0f) + epsilon)};
+        const int group = laneIndex() / 4; // also the column of the diagonal
+        const float own = group % 2 == 0 ? squares_[0][row][row * 2] : squares_[0][row][row * 2 + 1];
+        const float squares = ofQuad(group / 2 == laneIndex() % 4 ? own : 0.0f) * kOne; // @diagonal_taken
+        if constexpr (Centred)
+        {
+            const float mean = sums_[0][0][row * 2] * kOne, factor = unpackLow<T>(factor_[row]);
+            const float shifted = fmaf(factor, mean, unpackLow<T>(addend_[row]));
+            const float variance = (squares - shifted * shifted) / (factor * factor);
+            return {mean, reciprocalRoot(larger(variance, 0.0f) + epsilon)};
+        }
+        else
+        {
+            return {0.0f, reciprocalRoot(squares + epsilon)};
+        }
     }
-    // Whether element 0..3 of a lane in a fragment is one of the rows.
-    static WPK_DEVICE bool isInside(int first, int element)
+    // The bits of a lane's two elements, of eight from `eighth` on, that are elements of the rows.
+    static WPK_DEVICE uint32 inside(int eighth)
     {
-        const int eighth = first + element / 2 * 8;
-        return Depth % 8 == 0 ? eighth < Depth : eighth + laneIndex() % 4 * 2 + element % 2 < Depth;
-    }
-    static WPK_DEVICE float valueOf(const uint32 (&fragment)[4], int row, int element)
-    {
-        const uint32 word = fragment[element / 2 * 2 + row];
-        return element % 2 == 0 ? unpackLow<T>(word) : unpackHigh<T>(word);
+        const int left = Depth - eighth - (Depth % 8 == 0 ? 0 : laneIndex() % 4 * 2);
+        return left >= 2 ? ~0u : left == 1 ? 0xffffu : 0u;
     }
     static WPK_DEVICE float ofQuad(float value)
     {
@@ -96,7 +142,10 @@ private:
         return pair + shuffleXor(pair, 2);
     }
 
-    float shift_[2] = {}, sum_[2] = {}, squares_[2] = {};
+    static constexpr float kOneOfFirst = 1.0f / minOf(Depth, 16);
+
+    uint32 factor_[2] = {}, addend_[2] = {}; // of shifted rows 1/2, so that no difference overflows, and -1/2 the shift
+    float squares_[1][2][4] = {}, sums_[1][1][4] = {};
 };
 
 // Rows are multiplied as they are.

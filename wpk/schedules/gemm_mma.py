@@ -10,18 +10,23 @@ from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
 from wpk.schedules.mma_tiles import MmaSchedule, MmaTiles
 from wpk.schedules.multiplication import multiplied_as, multiply_type
-from wpk.schedules.row_norm import fragment_slots, norm_limits
+from wpk.schedules.row_norm import fragment_products, fragment_slots, norm_limits
 from wpk.schedules.unit import Members
 from wpk.targets import Target
 
 _MIN_COPY_BYTES = 4
 
 
+_PRODUCT_CYCLES = 6.4
+"""Of a scheduler's tensor core for 16 x 8 x 16 products, which wait for those of the tile: 2048 at `WARP_MMA_SHARE` of
+512 in a cycle."""
+
+
 class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_mma"
-    version: ClassVar[int] = 10
+    version: ClassVar[int] = 11
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Matmul
     schedule_type = MmaSchedule
@@ -70,5 +75,5 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
             gathered_bytes_a=problem.a.dtype.bytes,
             gathered_bytes_b=view.b_dtype.bytes,
             b_across=b_across,
-            fragment_slots=fragment_slots(problem),
+            fragment_slots=fragment_slots(problem) + _PRODUCT_CYCLES * fragment_products(problem),
         )

@@ -6,8 +6,14 @@ from wpk.problems import Convolution, Matmul, NormedMatmul, NormKind
 from wpk.schedules.limit import Limit
 from wpk.schedules.unit import Member, fp32_bits
 
-_FRAGMENT_SLOTS = {NormKind.LAYER: 33.0, NormKind.RMS: 18.0}
+_FRAGMENT_SLOTS = {NormKind.LAYER: 12.0, NormKind.RMS: 4.0}
 """Issue slots of a warp for the moments of a fragment, 16 rows of 16 elements; from nvdisasm's listings."""
+
+_FRAGMENT_PRODUCTS = {NormKind.LAYER: 3, NormKind.RMS: 2}
+"""Products of 16 rows, 8 columns and 16 terms (mma.sync) for them."""
+
+PRODUCT_COLUMNS = 8
+"""Columns of such a product."""
 
 _WHOLE_ROWS = Limit(
     "split == 1",
@@ -45,3 +51,8 @@ def is_centred(problem: NormedMatmul) -> bool:
 def fragment_slots(problem: Convolution | Matmul) -> float:
     """Return the issue slots of a warp that looks at a fragment of its rows; 0 where it does not."""
     return _FRAGMENT_SLOTS[problem.kind] if isinstance(problem, NormedMatmul) else 0.0
+
+
+def fragment_products(problem: Convolution | Matmul) -> int:
+    """Return the products of a warp that looks at a fragment of its rows besides multiplying it by the matrix."""
+    return _FRAGMENT_PRODUCTS[problem.kind] if isinstance(problem, NormedMatmul) else 0

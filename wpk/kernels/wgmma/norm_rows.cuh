@@ -36,7 +36,8 @@ public:
             WPK_UNROLL
             for (int box = 0; box < kTogether; ++box)
             {
-                const SharedAddress rows = tile + (first + box) * Shape::boxBytesA + product * kProductBytes; // @rows_of_norm
+                const SharedAddress rows =
+                    tile + (first + box) * Shape::boxBytesA + product * kProductBytes; // @rows_of_norm
                 WPK_UNROLL
                 for (int slice = 0; slice < Shape::slices; ++slice)
                     loadMatrix4(

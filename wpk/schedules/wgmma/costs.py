@@ -5,10 +5,15 @@ from dataclasses import replace
 import numpy as np
 
 from wpk.dtypes import Precision
-from wpk.performance import Columns, Floats, Work
+from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work
 from wpk.problems import ClampedConvolution, Convolution, Matmul, NormedMatmul
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
-from wpk.schedules.row_norm import fragment_slots, is_centred
+from wpk.schedules.row_norm import (
+    PRODUCT_COLUMNS,
+    fragment_products,
+    fragment_slots,
+    is_centred,
+)
 from wpk.schedules.split import sum_registers
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
@@ -168,7 +173,16 @@ def work(
         multicast=columns["share"] != NOTHING,
         end_fetches=_end_fetches(product, problem, columns, target),
     )
-    return in_turn(tiles, columns)
+    return in_turn(_with_moments(tiles, problem, columns), columns)
+
+
+def _with_moments(tiles: Work, problem: Convolution | Matmul, columns: Columns) -> Work:
+    """Add the products for the moments of rows that are normalised: warp-wide ones, beside a tile's columns."""
+    seen = fragment_products(problem) * PRODUCT_COLUMNS * WARPGROUP_SHARE / WARP_MMA_SHARE
+    more = 1 + seen / columns["block_n"]
+    return replace(
+        tiles, block_flops=tiles.block_flops * more, thread_flops=tiles.thread_flops * more
+    )
 
 
 def _end_fetches(
