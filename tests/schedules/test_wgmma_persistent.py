@@ -81,6 +81,7 @@ def test_convolutions_agree_with_float64_under_every_check(
         WgmmaSchedule(64, 16, 256, 2, early=1, persistent=5),
         WgmmaSchedule(64, 128, 64, 8, early=1, persistent=4),
         WgmmaSchedule(128, 32, 64, 6, early=1, persistent=7),
+        WgmmaSchedule(192, 128, 64, 2, early=1, persistent=2),
     ],
     ids=str,
 )

@@ -32,7 +32,9 @@ from wpk.schedules.wgmma.tensor_copies import box_depth
 from wpk.targets import Target
 
 _BOXES = (1, 2, 3, 4)  # of a step
-_BLOCK_M = (GROUP_ROWS, 2 * GROUP_ROWS)  # one or two consumer warpgroups
+_BLOCK_M = (GROUP_ROWS, 2 * GROUP_ROWS, 3 * GROUP_ROWS)  # one to three consumer warpgroups
+_TALL_ROWS = 2048  # of products for which three are tried
+_LEAST_TALL_COLUMNS = 96
 _MOST_BOXES = 16  # of a pipeline: more do not fit, or begin after the first ones have come
 _MOST_FP32_COLUMNS = 128  # of a tile whose sums are kept twice
 _MOST_SUMS = 128 * 128  # of a warpgroup: 128 registers of each thread
@@ -114,7 +116,7 @@ def axes(
 ) -> dict[str, tuple[int, ...]]:
     """Return the values to try for a product of these sizes."""
     (rows, columns, reduction, matrices), depth = sizes, box_depth(precision)
-    tile_rows = up_to(_BLOCK_M, rows)
+    tile_rows = up_to(_BLOCK_M if rows >= _TALL_ROWS else _BLOCK_M[:2], rows)
     boxes = -(-reduction // depth)
     persistent = persistent_axis(rows, columns, target)
     return {
@@ -177,9 +179,14 @@ def useful_limits(product: Multicast, precision: Precision, target: Target) -> S
         target: The GPU.
     """
     depth = box_depth(precision)
+    tall = Limit(
+        f"block_m <= {_BLOCK_M[1]} or block_n >= {_LEAST_TALL_COLUMNS}",
+        f"three consumer warpgroups multiply by {_LEAST_TALL_COLUMNS} columns or more",
+    )
     many = len(persistent_axis(product.rows, product.columns, target)) > 1
     return (
         *persistent_limits(target),
+        tall,
         Limit(
             "stages == 2 or stages <= steps",
             "the pipeline has no more stages than a block has steps",
@@ -196,7 +203,7 @@ NO_PINGPONG = Limit(
 """Of what goes through registers: products of fp32, and of inputs between limits."""
 
 _SHAPES = (
-    Limit(f"block_m in {_BLOCK_M}", "one or two consumer warpgroups have 64 rows each"),
+    Limit(f"block_m in {_BLOCK_M}", "one to three consumer warpgroups have 64 rows each"),
     Limit("stages >= 2", "the pipeline has at least two stages"),
     Limit(
         f"split == 1 or block_n <= {_MOST_SPLIT_COLUMNS}",
@@ -212,6 +219,10 @@ _SHAPES = (
     Limit("persistent == 0 or split == 1", "persistent blocks have whole reductions"),
     Limit("pingpong in (0, 1)", "pingpong is 0 or 1"),
     Limit("pingpong == 0 or persistent != 0", "warpgroups take turns in persistent blocks"),
+    Limit(
+        f"pingpong == 0 or block_m <= {_BLOCK_M[1]}",
+        "of warpgroups that take turns each has one or two times 64 rows",
+    ),
     Limit(
         f"pingpong == 0 or block_m * block_n <= {_MOST_SUMS}",
         f"a warpgroup that has a tile of its own has {_MOST_SUMS} sums at most",
