@@ -126,7 +126,7 @@ WARPGROUPS = {
     "bf16": (normed(50, 40, 136, precision=Precision.BF16), TILE),
     "rms": (normed(50, 40, 136, RMS), TILE),
     "odd columns": (normed(9, 37, 64), TILE),
-    "three warpgroups": (normed(230, 50, 72), replace(TILE, block_m=192)),
+    "three warpgroups": (normed(230, 50, 72), replace(TILE, block_m=192, block_n=96)),
 }
 WARPS = {
     "ragged": (normed(50, 40, 136), SMALL),

@@ -104,7 +104,7 @@ SCHEDULES = [
     WgmmaSchedule(64, 32, 192, 2, split=3),
     WgmmaSchedule(64, 64, 192, 4, early=1),
     WgmmaSchedule(192, 96, 64, 3, early=1),
-    WgmmaSchedule(192, 64, 128, 2, share=1),
+    WgmmaSchedule(192, 96, 128, 2, share=1),
     _slow(WgmmaSchedule(64, 16, 64, 2, split=8, cluster=1)),
     _slow(WgmmaSchedule(128, 32, 128, 2, split=6, cluster=1)),
     _slow(WgmmaSchedule(128, 64, 256, 2)),
