@@ -33,14 +33,18 @@ _CLUSTER_CYCLES, _CLUSTER_BYTES = 1330, 27
 """Where they meet in the shared memory of a cluster: cycles of its barriers, and bytes that a block takes
 from its neighbours in a cycle."""
 
-_MULTICAST_CYCLES = 1000
+_MULTICAST_CYCLES = 2000
 """Where blocks multicast: the launch of clusters, their barrier in front of the first copy, and that the slowest
 of several producers decides. It was chosen by ranks in 200 such kernels of nine problems, measured on an H100."""
 
-ACHIEVED_L2, COPIED_L2 = 0.48, 1.0
+_SM_GROUPS = 8
+"""Groups of SMs (GPCs of Hopper), of which each cluster occupies one. Their SMs are no multiple of a cluster's blocks, of
+4 blocks one is lost in each group on average, of 8 three: 32 clusters of 4 took two waves on an H100's 132 SMs."""
+
+ACHIEVED_L2, COPIED_L2 = 0.48, 0.9
 """Share of L2's peak that loads reach: 4.9 of 10.1e12, measured on an H200 over 40 MB; and that tensor copies reach:
-7 to 9.4 in the main loops of products of 200 rows, measured within kernels on an H100, and the peak in those of
-thousands of rows, fitted as `OVERLAP_BESIDE`."""
+7 to 9.4 in the main loops of products of 200 rows, measured within kernels on an H100, and about the peak in those of
+thousands of rows; fitted as `OVERLAP_BESIDE`."""
 
 OVERLAP, OVERLAP_BESIDE = 1.75, 2.5
 """Order of the norm: two equal limits cost 1.49 of one, a limit half as large 1.16; fitted as the
@@ -57,12 +61,21 @@ def grid_limits(work: Work, target: Target, passes: Floats | float = 1.0) -> tup
     rates = StepRates.of(work, target)
     resident = resident_blocks(work, target)
     held = np.maximum(resident, 1)
-    full_waves = np.floor(work.blocks / (target.sm_count * held))
-    rest = work.blocks - full_waves * target.sm_count * held
-    left = np.maximum(1.0, np.ceil(rest / target.sm_count))
+    multiprocessors = _reached(work, target)
+    full_waves = np.floor(work.blocks / (multiprocessors * held))
+    rest = work.blocks - full_waves * multiprocessors * held
+    left = np.maximum(1.0, np.ceil(rest / multiprocessors))
     waves = full_waves * _wave(work, held, rates, passes)
     waves = waves + np.where(rest > 0, _wave(work, left, rates, passes), 0.0)
     return np.where(resident > 0, waves / target.clock, np.inf), l2_seconds(work, target)
+
+
+def _reached(work: Work, target: Target) -> Floats:
+    """Count the SMs that blocks occupy: what is left of a group of SMs holds no cluster."""
+    blocks = np.asarray(work.cluster_blocks, np.float64)
+    lost = _SM_GROUPS * np.maximum(blocks / 2 - 1, 0.0)
+    clusters: Floats = np.maximum(np.floor((target.sm_count - lost) / blocks), 1.0)
+    return np.where(blocks > 1, clusters * blocks, float(target.sm_count))
 
 
 def l2_seconds(work: Work, target: Target) -> Floats:

@@ -52,6 +52,7 @@ class Work:
         straight: Threads load from memory into registers, and read nothing twice: it need not pass through
             shared memory.
         multicast: Whether blocks of a cluster copy for each other.
+        cluster_blocks: Blocks of a cluster.
     """
 
     unit: Precision | None
@@ -81,6 +82,7 @@ class Work:
     by_warpgroups: bool = False
     straight: bool = False
     multicast: NDArray[np.bool_] | bool = False
+    cluster_blocks: Floats | float = 1.0
 
 
 @dataclass(frozen=True)
