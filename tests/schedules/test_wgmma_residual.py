@@ -225,6 +225,12 @@ def test_what_tensor_copies_cannot_bring_the_epilogue_reads(residual: Tensor) ->
     assert "no operand of the epilogue" in reason
 
 
+def test_groups_have_residuals_where_their_columns_begin_at_whole_16_bytes() -> None:
+    for filters, values in ((72, (0, 1)), (36, (0,))):
+        problem = convolution(c=128, k=2 * filters, groups=2)
+        assert CONV.axes(problem, H200)["residual"] == values
+
+
 def test_it_is_tried_where_there_is_a_residual_and_models_prefer_it_where_memory_answers() -> None:
     problem = pointwise(n=32, c=128, k=512, size=(28, 28))
     assert CONV.axes(replace(problem, epilogue=Epilogue()), H200)["residual"] == (0,)

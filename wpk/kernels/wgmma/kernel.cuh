@@ -1,5 +1,6 @@
 // A block of a warpgroup kernel (sm_90a): one or two consumer warpgroups, and a producer warp, whose first lane feeds
-// the pipeline between them. docs/wgmma_kernel.md shows how they run.
+// the pipeline between them; another warp's brings the residual, where that is in shared memory (residual.cuh).
+// docs/wgmma_kernel.md shows how they run.
 //
 // A block computes one tile, 64 rows in each warpgroup, or the steps of one that split-K leaves it; or it is
 // persistent, and computes tiles one after another, while its pipeline goes on from tile to tile. Then two warpgroups

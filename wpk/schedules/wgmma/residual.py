@@ -74,10 +74,11 @@ def residual_of(problem: Convolution | Matmul) -> Residual | None:
 
 
 def _of_pixels(problem: Convolution, index: int, operand: Tensor) -> Residual | None:
-    """Pixels that lie densely are the rows of a matrix."""
+    """Pixels that lie densely are the rows of a matrix; each group's columns begin at whole 16 bytes."""
     n, column, h, w = operand.strides
     dense = h == w * problem.q and (n == h * problem.p or is_one_image(problem))
-    if not dense or not _is_copied(operand, column, (w,)):
+    of_group = problem.k // problem.groups if problem.groups > 1 else 0
+    if not dense or not _is_copied(operand, column, (w, of_group)):
         return None
     pixels = product(problem.n.expression, problem.p * problem.q)
     return Residual(index, operand, (problem.k, pixels), (w,))
