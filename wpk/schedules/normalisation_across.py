@@ -11,6 +11,7 @@ from wpk.expression import cpp_type
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Normalisation
 from wpk.schedules.across_view import AcrossView, across_view
+from wpk.schedules.cluster_blocks import cluster_limits, cluster_sizes
 from wpk.schedules.limit import Limit
 from wpk.schedules.normalised_rows import PASSES, NormalisedRows
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
@@ -32,9 +33,6 @@ from wpk.schedules.unit import Type
 from wpk.targets import Target
 
 _WARP, _BARRIER_BYTES = 32, 8
-_CLUSTERS_SINCE = (9, 0)
-_LARGE_CLUSTERS = (9, 10)
-"""Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
 
 _ROUND_CYCLES, _MEETING_CYCLES, _ALONE_CYCLES = 700.0, 900.0, 140.0
 """Of a round of loads behind the first, and of a statistic of several blocks, as of normalisation_cluster; of one of a block
@@ -96,12 +94,10 @@ class NormalisationAcrossTemplate(SingleKernelTemplate[Normalisation, Normalisat
 
     def _axes(self, problem: Normalisation, target: Target) -> dict[str, tuple[int, ...]]:
         """Rows, threads, blocks that share them."""
-        clusters = (4, 8, 2) if target.capability >= _CLUSTERS_SINCE else ()
-        large = (16,) if target.capability[0] in _LARGE_CLUSTERS else ()
         return {
             "rows": (16, 32, 8, 64),
             "threads": (512, 256, 1024, 128),
-            "blocks": (*clusters, *large, 1),
+            "blocks": cluster_sizes((4, 8, 2), target),
         }
 
     def _limits(self, problem: Normalisation) -> Sequence[Limit]:
@@ -135,11 +131,7 @@ class NormalisationAcrossTemplate(SingleKernelTemplate[Normalisation, Normalisat
                 f"each block has {_WARP} of the {room} columns at least",
             ),
         ]
-        if target.capability < _CLUSTERS_SINCE:
-            limits.append(Limit("blocks == 1", f"{target.name} has no clusters"))
-        elif target.capability[0] not in _LARGE_CLUSTERS:
-            limits.append(Limit("blocks <= 8", f"clusters of {target.name} have 8 blocks at most"))
-        return limits
+        return [*limits, *cluster_limits(target)]
 
     def work(self, problem: Normalisation, columns: Columns, target: Target) -> Work:
         """Count the work, and a block's own way: rounds of loads, and statistics of the rows of a warp, one after another."""
