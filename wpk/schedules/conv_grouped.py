@@ -23,8 +23,14 @@ from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_epilogue import passed_bytes
 from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.multiplication import MULTIPLY_TYPES
+from wpk.schedules.pixel_tiles import (
+    THREADS,
+    WHOLE_TILES,
+    PixelSchedule,
+    accumulator_limit,
+    patch_sides,
+)
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type, Wide
 from wpk.targets import Target
 
@@ -35,29 +41,14 @@ _COPY_BYTES = 16
 
 
 @dataclass(frozen=True)
-class GroupedSchedule(Schedule):
-    """Tiles of a block, and its warps.
+class GroupedSchedule(PixelSchedule):
+    """Parameters of conv_grouped.cuh; filters of a block are those of whole groups.
 
     Attributes:
-        tile_p: Rows of output pixels of a tile.
-        tile_q: Columns of output pixels of a tile.
-        block_n: Filters of a block, those of whole groups.
-        warps_m: Warps along the pixels.
-        warps_n: Warps along the filters.
         early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
-    tile_p: int
-    tile_q: int
-    block_n: int
-    warps_m: int
-    warps_n: int
     early: int = 0
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.warps_m * self.warps_n * 32
 
 
 class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
@@ -103,12 +94,9 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
         """What tile_groups.cuh can compute."""
         tiles, channels = GroupTiles.of(problem), problem.c // problem.groups
         filters = problem.k // problem.groups
-        warp, threads = "(block_n // warps_n)", "(32 * warps_m * warps_n)"
-        rows, columns = tiles.patch_pixels
+        warp, (rows, columns) = "(block_n // warps_n)", patch_sides(problem)
         return (
-            Limit("tile_q % 8 == 0", "eight neighbouring pixels lie in all banks"),
-            Limit("tile_p * tile_q % (16 * warps_m) == 0", "a warp has whole tiles of 16 pixels"),
-            Limit("block_n % (16 * warps_n) == 0", "a warp has whole pairs of tiles of 8 filters"),
+            *WHOLE_TILES,
             Limit(
                 f"block_n % {filters} == 0 and block_n // {filters} * {channels} % {CHUNK} == 0",
                 f"a block has whole groups, and whole chunks of {CHUNK} channels",
@@ -117,16 +105,13 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
                 f"{warp} % {filters} == 0 or {filters} % {warp} == 0",
                 "a warp has whole groups, or a part of one",
             ),
-            Limit(
-                f"tile_p * tile_q * block_n <= {_MOST_ACCUMULATORS} * {threads}",
-                f"a thread has at most {_MOST_ACCUMULATORS} accumulators",
-            ),
+            accumulator_limit(_MOST_ACCUMULATORS),
             Limit(
                 f"{warp} // 8 * {2 * tiles.steps} <= {_MOST_HELD}",
                 f"a thread holds at most {_MOST_HELD} words of filters",
             ),
             Limit(
-                f"ceil_div({rows} * {columns} * ceil_div(block_n // {filters} * {channels}, {CHUNK}), {threads})"
+                f"ceil_div({rows} * {columns} * ceil_div(block_n // {filters} * {channels}, {CHUNK}), {THREADS})"
                 f" <= {_MOST_COPIES}",
                 f"a thread asks for at most {_MOST_COPIES} chunks of a patch",
             ),

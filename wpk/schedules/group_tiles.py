@@ -1,20 +1,20 @@
 """Tiles of output pixels over patches of several groups: what they hold and take (tile_groups.cuh)."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from wpk.performance import Columns, Floats, SharedAccess
+from wpk.performance import Floats, SharedAccess
 from wpk.problems import Convolution
 from wpk.schedules.limit import value_of
+from wpk.schedules.pixel_tiles import PixelTiles, patch_sides
 
 CHUNK = 8
 """Elements of the reduction in half a step of mma, and channels that a copy brings."""
 
 _ELEMENT, _CHUNK_BYTES = 2, 16
 _OTHER_REGISTERS = 28  # addresses, places of copies; read from ptxas reports
-_STAGED_ROWS, _STAGED_PADDING = 16, 8
+_FRAGMENT_ROWS = 16
 _SLOTS, _COPY_SLOTS, _FILTER_SLOTS = 130.0, 14.0, 1.5
 """Issue slots of a thread, of its copy of a chunk (its pixel, its bounds), and of a word of a filter; from nvdisasm's
 listings: 400 instructions where these and those of the rates are 407, 1820 where they are 1590."""
@@ -30,17 +30,8 @@ def few_filters(filters: int) -> bool:
     return filters == CHUNK // 2 or filters % CHUNK == 0
 
 
-@dataclass(frozen=True)
-class GroupTiles:
-    """Tiles of many schedules of one problem; the properties have one entry a schedule.
-
-    Attributes:
-        problem: A convolution of groups of few channels.
-        columns: The schedules.
-    """
-
-    problem: Convolution
-    columns: Columns
+class GroupTiles(PixelTiles):
+    """Tiles over patches of groups of few channels."""
 
     @classmethod
     def of(cls, problem: Convolution) -> "GroupTiles":
@@ -67,26 +58,6 @@ class GroupTiles:
         """Of mma: pairs of chunks."""
         return -(-self.chunks // 2)
 
-    @property
-    def patch_pixels(self) -> tuple[str, str]:
-        """Rows and columns of the patch under a tile, as limits have them."""
-        reach = [
-            (size - 1) * dilation + 1
-            for size, dilation in zip(self.problem.filter, self.problem.dilation, strict=True)
-        ]
-        down, along = self.problem.stride
-        return f"((tile_p - 1) * {down} + {reach[0]})", f"((tile_q - 1) * {along} + {reach[1]})"
-
-    @cached_property
-    def threads(self) -> Floats:
-        """Threads of a block."""
-        return (self.columns["warps_m"] * self.columns["warps_n"] * 32).astype(np.float64)
-
-    @cached_property
-    def block_m(self) -> Floats:
-        """Output pixels of a tile."""
-        return (self.columns["tile_p"] * self.columns["tile_q"]).astype(np.float64)
-
     @cached_property
     def warp_tiles(self) -> tuple[Floats, Floats]:
         """Tiles of 16 pixels, and of 8 filters, of a warp."""
@@ -94,23 +65,9 @@ class GroupTiles:
         return self.block_m / self.columns["warps_m"] / 16, (warp_n // 8).astype(np.float64)
 
     @cached_property
-    def tiles_of_image(self) -> Floats:
-        """Tiles that cover an image's output."""
-        down = np.ceil(self.problem.p / self.columns["tile_p"])
-        tiles: Floats = down * np.ceil(self.problem.q / self.columns["tile_q"])
-        return tiles
-
-    @cached_property
-    def tiles_of_filters(self) -> Floats:
-        """Tiles that cover all filters, and y's padding behind them."""
-        stored = self.problem.k + self.problem.y.padding
-        tiles: Floats = np.ceil(stored / self.columns["block_n"])
-        return tiles
-
-    @cached_property
     def pixels(self) -> Floats:
         """Pixels of a patch."""
-        rows, columns = (value_of(side, self.columns) for side in self.patch_pixels)
+        rows, columns = (value_of(side, self.columns) for side in patch_sides(self.problem))
         pixels: Floats = (rows * columns).astype(np.float64)
         return pixels
 
@@ -130,10 +87,7 @@ class GroupTiles:
     @cached_property
     def shared_bytes(self) -> Floats:
         """The patch, and the staging of each warp."""
-        row = self.columns["block_n"] // self.columns["warps_n"] + _STAGED_PADDING
-        shared: Floats = (
-            self.pixels * self._pixel_bytes + self.threads / 32 * _STAGED_ROWS * row * 4
-        )
+        shared: Floats = self.pixels * self._pixel_bytes + self.staging_bytes
         return shared
 
     @cached_property
@@ -195,7 +149,7 @@ class GroupTiles:
         stride, pitch = self.problem.stride[1], int(self._pixel_bytes[0])
         row = (tile_q - 1) * stride + (self.problem.filter[1] - 1) * self.problem.dilation[1] + 1
         below = row * self.problem.stride[0]
-        pixel = [(n % tile_q * stride + n // tile_q * below) * pitch for n in range(_STAGED_ROWS)]
+        pixel = [(n % tile_q * stride + n // tile_q * below) * pitch for n in range(_FRAGMENT_ROWS)]
         count = int(self.fragment_loads[0])
         if self._loads_of_fragment == 1:
             lanes = tuple(pixel[lane % 16] + lane // 16 * _CHUNK_BYTES for lane in range(32))

@@ -12,6 +12,7 @@ from wpk.problems import Convolution, stored_slots
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
+from wpk.schedules.pixel_tiles import patch_sides
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth
@@ -59,7 +60,7 @@ def limits(problem: Convolution) -> Sequence[Limit]:
         ),
         Limit(f"1 <= patches <= {_MOST_PATCHES}", f"a team has 1 to {_MOST_PATCHES} patches"),
         Limit(
-            f"max({', '.join(_patch(problem))}) <= {_MOST_SIDE}",
+            f"max({', '.join(patch_sides(problem))}) <= {_MOST_SIDE}",
             f"a patch has at most {_MOST_SIDE} pixels along each side",
         ),
         Limit(
@@ -94,16 +95,6 @@ def carries(problem: Convolution) -> bool:
 def _chunks(problem: Convolution) -> int:
     """Patches that hold all channels, 128 bytes of each pixel's."""
     return -(-problem.c // box_depth(problem.precision))
-
-
-def _patch(problem: Convolution) -> tuple[str, str]:
-    """Rows and columns of the patch under a tile."""
-    axes = zip("pq", problem.filter, problem.stride, problem.dilation, strict=True)
-    height, width = (
-        f"((tile_{axis} - 1) * {stride} + {(size - 1) * dilation + 1})"
-        for axis, size, stride, dilation in axes
-    )
-    return height, width
 
 
 @dataclass(frozen=True)
@@ -165,7 +156,7 @@ class HaloTiles:
     @cached_property
     def patch(self) -> tuple[Floats, Floats]:
         """Rows and columns of the patch under a tile."""
-        height, width = (value_of(side, self.columns) for side in _patch(self.problem))
+        height, width = (value_of(side, self.columns) for side in patch_sides(self.problem))
         return height.astype(np.float64), width.astype(np.float64)
 
     @cached_property

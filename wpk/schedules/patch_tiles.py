@@ -1,12 +1,11 @@
 """Tiles of output pixels over patches of an image: what they hold and take (tile_patch.cuh)."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from wpk.dtypes import Precision
-from wpk.performance import Columns, Floats, row_transactions
+from wpk.performance import Floats, row_transactions
 from wpk.problems import Convolution
 from wpk.schedules.limit import value_of
 from wpk.schedules.packings import (
@@ -16,31 +15,21 @@ from wpk.schedules.packings import (
     product_steps,
     taps_a_chunk,
 )
+from wpk.schedules.pixel_tiles import PixelTiles, patch_sides
 
 # Addresses and counters; places of a held pixel; what splitting fp32 takes. Read from ptxas reports.
 _OTHER_REGISTERS, _PLACE_REGISTERS, _SPLIT_REGISTERS = 32, 5, 20
-_STAGED_ROWS, _STAGED_PADDING = 16, 8
 
 
 def patch_pixels(problem: Convolution) -> tuple[str, str]:
     """Return the rows and columns of the patch under a tile, a cut chunk's pixels included, as limits have them."""
-    (r, _), (down, along) = problem.filter, problem.stride
     element = problem.precision.storage.bytes
     taps = chunks_a_row(problem, element) * taps_a_chunk(element)
-    return f"((tile_p - 1) * {down} + {r})", f"((tile_q - 1) * {along} + {taps})"
+    return patch_sides(problem)[0], f"((tile_q - 1) * {problem.stride[1]} + {taps})"
 
 
-@dataclass(frozen=True)
-class PatchTiles:
-    """Tiles of many schedules of one problem; the properties have one entry a schedule.
-
-    Attributes:
-        problem: A convolution over at most four channels.
-        columns: The schedules.
-    """
-
-    problem: Convolution
-    columns: Columns
+class PatchTiles(PixelTiles):
+    """Tiles over patches of at most four channels."""
 
     @cached_property
     def steps(self) -> int:
@@ -48,26 +37,9 @@ class PatchTiles:
         return product_steps(self.problem, self._element)
 
     @cached_property
-    def threads(self) -> Floats:
-        """Threads of a block."""
-        return (self.columns["warps_m"] * self.columns["warps_n"] * 32).astype(np.float64)
-
-    @cached_property
-    def block_m(self) -> Floats:
-        """Output pixels of a tile."""
-        return (self.columns["tile_p"] * self.columns["tile_q"]).astype(np.float64)
-
-    @cached_property
     def accumulators(self) -> Floats:
         """Accumulators of a thread."""
         return self.block_m * self.columns["block_n"] / self.threads
-
-    @cached_property
-    def tiles_of_image(self) -> Floats:
-        """Tiles that cover an image's output."""
-        down = np.ceil(self.problem.p / self.columns["tile_p"])
-        tiles: Floats = down * np.ceil(self.problem.q / self.columns["tile_q"])
-        return tiles
 
     @cached_property
     def pixels(self) -> tuple[Floats, Floats]:
@@ -98,9 +70,7 @@ class PatchTiles:
         """Filters with a chunk between them, the patch, and the staging of each warp."""
         filters = self.columns["block_n"] * (2 * self.steps + 1) * CHUNK_BYTES
         patch = self.pixels[0] * self.row_chunks * CHUNK_BYTES
-        row = self.columns["block_n"] // self.columns["warps_n"] + _STAGED_PADDING
-        staging = self.threads / 32 * _STAGED_ROWS * row * 4
-        shared: Floats = filters + patch + staging
+        shared: Floats = filters + patch + self.staging_bytes
         return shared
 
     @cached_property
