@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 from wpk.checks.float64_nodes import NodeEvaluator
-from wpk.checks.reference_softmax import softmax_axes
+from wpk.checks.reference.softmax import softmax_axes
 
 AXES = [(None, 1), (0, 0), (1, 1), (2, 2), (3, 3), (-1, 3), (-2, 2), (-4, 0)]
 

@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.reference_deformed import DeformConv
+from wpk.checks.reference.deformed import DeformConv
 
 H = '<ir_version: 10, opset_import: ["" : 20]>'
 FORMS = {

@@ -12,9 +12,9 @@ from math import sqrt
 import numpy as np
 
 from wpk.checks.bounded import Call, Floats, U
-from wpk.checks.bounds_of_sums import SAFETY
+from wpk.checks.bounds.sums import SAFETY
 from wpk.checks.float64_nodes import Array
-from wpk.checks.reference_recurrent import evaluate_recurrent
+from wpk.checks.reference.recurrent import evaluate_recurrent
 from wpk.operators import SPECIAL_ROUNDINGS
 
 _TRIES = 4
@@ -52,7 +52,7 @@ class _Draw:
         return [None if ball is None else self._input(index, ball.value) for index, ball in given]
 
     def product(self, value: Floats, size: Callable[[], Floats], terms: int) -> Floats:
-        """See `wpk.checks.reference_recurrent.Disturbance`; what is multiplied is rounded before (`state`).
+        """See `wpk.checks.reference.recurrent.Disturbance`; what is multiplied is rounded before (`state`).
 
         Tensor cores truncate the sum of every eight products.
         """

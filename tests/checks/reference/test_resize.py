@@ -11,7 +11,7 @@ from wpk.checks.bounded import KERNELS, Ball, Call
 from wpk.checks.compare import compare
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
-from wpk.checks.reference_resize import resampling
+from wpk.checks.reference.resize import resampling
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
 
 MODES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")

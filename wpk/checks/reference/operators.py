@@ -5,32 +5,32 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from wpk.checks.reference_box_selection import NonMaxSuppression
-from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
-from wpk.checks.reference_deformed import DeformConv
-from wpk.checks.reference_gelu import Erf, Gelu
-from wpk.checks.reference_grid_sample import AffineGrid, GridSample
-from wpk.checks.reference_indexed import (
+from wpk.checks.reference.box_selection import NonMaxSuppression
+from wpk.checks.reference.convolution import CausalConvWithState, Conv, ConvTranspose
+from wpk.checks.reference.deformed import DeformConv
+from wpk.checks.reference.gelu import Erf, Gelu
+from wpk.checks.reference.grid_sample import AffineGrid, GridSample
+from wpk.checks.reference.indexed import (
     GatherElements,
     OneHot,
     ScatterElements,
     ScatterND,
 )
-from wpk.checks.reference_linear import MatMul
-from wpk.checks.reference_linear_attention import LinearAttention
-from wpk.checks.reference_loop import Loop, Scan
-from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
-from wpk.checks.reference_pad import Pad
-from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
-from wpk.checks.reference_quantisation import (
+from wpk.checks.reference.linear import MatMul
+from wpk.checks.reference.linear_attention import LinearAttention
+from wpk.checks.reference.loop import Loop, Scan
+from wpk.checks.reference.norms import LRN, GroupNormalization, LpNormalization
+from wpk.checks.reference.pad import Pad
+from wpk.checks.reference.pooling import AveragePool, GlobalMaxPool, MaxPool
+from wpk.checks.reference.quantisation import (
     DequantizeLinear,
     DynamicQuantizeLinear,
     QuantizeLinear,
 )
-from wpk.checks.reference_recurrent import GRU, LSTM, RNN
-from wpk.checks.reference_resize import Resize
-from wpk.checks.reference_roi_align import RoiAlign
-from wpk.checks.reference_softmax import LogSoftmax, Softmax
+from wpk.checks.reference.recurrent import GRU, LSTM, RNN
+from wpk.checks.reference.resize import Resize
+from wpk.checks.reference.roi_align import RoiAlign
+from wpk.checks.reference.softmax import LogSoftmax, Softmax
 
 
 class BatchNormalization(OpRun):

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from wpk.checks.bounded import Call, Floats
-from wpk.checks.bounds_of_sums import SAFETY
-from wpk.checks.reference_roi_align import (
+from wpk.checks.bounds.sums import SAFETY
+from wpk.checks.reference.roi_align import (
     Axis,
     Regions,
     pooled,

@@ -10,7 +10,7 @@ from onnx import helper
 from wpk.checks.bounded import Ball, Call
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
-from wpk.checks.reference_resize import resampling
+from wpk.checks.reference.resize import resampling
 
 U = 2.0**-24
 RNG = np.random.default_rng(20261123)

@@ -11,7 +11,7 @@ Where an index may be another one, nothing is known of any element.
 import numpy as np
 
 from wpk.checks.bounded import Call, Floats
-from wpk.checks.bounds_of_sums import SAFETY
+from wpk.checks.bounds.sums import SAFETY
 from wpk.dtypes import is_float
 
 

@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.reference_ops import REFERENCE_OPS
+from wpk.checks.reference.operators import REFERENCE_OPS
 
 MODES, PADDINGS = ("nearest", "linear", "cubic"), ("zeros", "border", "reflection")
 FORMS = [*itertools.product(MODES, PADDINGS, (0, 1))]

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks import reference_convolution
-from wpk.checks.reference_ops import REFERENCE_OPS
+from wpk.checks.reference import convolution
+from wpk.checks.reference.operators import REFERENCE_OPS
 
 
 def convolved(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, **attributes: Any) -> Any:
@@ -64,7 +64,7 @@ def test_every_convolution_is_as_defined(
     rank: int, count: int, channels: int, filters: int, group: int, block: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(reference_convolution, "BLOCK", block)
+    monkeypatch.setattr(convolution, "BLOCK", block)
     rng = np.random.default_rng(rank)
     for seed in range(count):
         kernel, strides, dilations = (rng.integers(1, 4, rank).tolist() for _ in range(3))

@@ -8,9 +8,9 @@ import numpy as np
 from wpk.checks.bounded import Call, Floats
 from wpk.checks.centred import EPSILON, row_axes, to_channels
 from wpk.checks.float64_nodes import Array
-from wpk.checks.reference_pooling import undecided_places
-from wpk.checks.reference_resize import resampling
-from wpk.checks.reference_softmax import softmax_axes
+from wpk.checks.reference.pooling import undecided_places
+from wpk.checks.reference.resize import resampling
+from wpk.checks.reference.softmax import softmax_axes
 from wpk.dtypes import is_float
 
 SAFETY = 4.0

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.reference_ops import REFERENCE_OPS
+from wpk.checks.reference.operators import REFERENCE_OPS
 
 
 def _model(group: int, attributes: str) -> onnx.ModelProto:

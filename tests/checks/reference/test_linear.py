@@ -5,8 +5,8 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.reference_linear import matmul
-from wpk.checks.reference_ops import REFERENCE_OPS
+from wpk.checks.reference.linear import matmul
+from wpk.checks.reference.operators import REFERENCE_OPS
 
 NODE = helper.make_node("MatMul", ["a", "b"], ["y"])
 KIND = TensorProto.DOUBLE

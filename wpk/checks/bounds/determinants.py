@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 
 from wpk.checks.bounded import Call, Floats
-from wpk.checks.bounds_of_sums import SAFETY
+from wpk.checks.bounds.sums import SAFETY
 
 
 def determinant(call: Call) -> Floats:

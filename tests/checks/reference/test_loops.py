@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.reference_ops import REFERENCE_OPS
+from wpk.checks.reference.operators import REFERENCE_OPS
 
 BODY = """b (float[2, 3] p, float[3] o, float[2, 3] t, float[3] m)
     => (float[2, 3] q, float[3] i, float[2, 3] u, float[3] e)
