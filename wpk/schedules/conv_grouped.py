@@ -16,22 +16,22 @@ from wpk.dims import product
 from wpk.dtypes import Precision
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import ClampedConvolution, Convolution, stored_slots
-from wpk.schedules import mma_tiles
-from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.group_tiles import CHUNK, GroupTiles, few_channels, few_filters
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_epilogue import passed_bytes
-from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.multiplication import MULTIPLY_TYPES
-from wpk.schedules.pixel_tiles import (
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
+from wpk.schedules.tiles import mma
+from wpk.schedules.tiles.groups import CHUNK, GroupTiles, few_channels, few_filters
+from wpk.schedules.tiles.matrix import target_limits, up_to
+from wpk.schedules.tiles.pixels import (
     THREADS,
     WHOLE_TILES,
     PixelSchedule,
     accumulator_limit,
     patch_sides,
 )
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.unit import Type, Wide
+from wpk.schedules.views.convolution import ConvolutionView, why_too_large
 from wpk.targets import Target
 
 _PRECISIONS = (Precision.FP16, Precision.BF16)
@@ -71,7 +71,7 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
         if problem.transposed:
             return "transposed: the taps of an output pixel are no neighbours"
         reason = _why_no_groups(problem) or _why_not_copied(problem)
-        reason = reason or mma_tiles.needs(problem.x.dtype, problem.precision, target)
+        reason = reason or mma.needs(problem.x.dtype, problem.precision, target)
         return reason or why_too_large(problem)
 
     def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:

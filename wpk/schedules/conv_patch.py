@@ -16,17 +16,17 @@ from wpk.dims import ceil_div, product
 from wpk.dtypes import Precision
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import ClampedConvolution, Convolution, stored_slots
-from wpk.schedules import mma_tiles
-from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_epilogue import passed_bytes
-from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.packings import CHANNELS, product_steps
-from wpk.schedules.patch_tiles import PatchTiles, patch_pixels
-from wpk.schedules.pixel_tiles import THREADS, WHOLE_TILES, PixelSchedule, accumulator_limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
+from wpk.schedules.tiles import mma
+from wpk.schedules.tiles.matrix import target_limits, up_to
+from wpk.schedules.tiles.patch import PatchTiles, patch_pixels
+from wpk.schedules.tiles.pixels import THREADS, WHOLE_TILES, PixelSchedule, accumulator_limit
 from wpk.schedules.unit import Type
+from wpk.schedules.views.convolution import ConvolutionView, why_too_large
 from wpk.targets import Target
 
 _MOST_STEPS = 64
@@ -74,7 +74,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             return f"dilated by {problem.dilation}: the taps of a chunk are neighbours"
         if (steps := product_steps(problem, problem.precision.storage.bytes)) > _MOST_STEPS:
             return f"a filter of {problem.filter} takes {steps} steps, at most {_MOST_STEPS} are"
-        reason = mma_tiles.needs(problem.x.dtype, problem.precision, target)
+        reason = mma.needs(problem.x.dtype, problem.precision, target)
         return reason or why_too_large(problem)
 
     def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:

@@ -10,7 +10,6 @@ from wpk.dims import product
 from wpk.expression import cpp_type
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Normalisation
-from wpk.schedules.across_view import AcrossView, across_view
 from wpk.schedules.cluster_blocks import cluster_limits, cluster_sizes
 from wpk.schedules.limit import Limit
 from wpk.schedules.normalised_rows import PASSES, NormalisedRows
@@ -30,6 +29,7 @@ from wpk.schedules.strided import (
 )
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
+from wpk.schedules.views.across import AcrossView, across_view
 from wpk.targets import Target
 
 _WARP, _BARRIER_BYTES = 32, 8

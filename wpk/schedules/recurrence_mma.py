@@ -12,10 +12,10 @@ from wpk.performance import Columns, Floats, Work
 from wpk.problems import Recurrence
 from wpk.schedules.cluster_blocks import largest_cluster
 from wpk.schedules.limit import Limit
-from wpk.schedules.recurrence_view import recurrence_members, resets_first, why_not_recurrence
 from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.streaming import Stream
 from wpk.schedules.template import Schedule
+from wpk.schedules.views.recurrence import recurrence_members, resets_first, why_not_recurrence
 from wpk.targets import Target
 
 CLUSTER, GRID, WORDS = 0, 1, 2

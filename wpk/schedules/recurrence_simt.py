@@ -9,11 +9,11 @@ import numpy as np
 from wpk.performance import Columns, Work
 from wpk.problems import Cell, Recurrence
 from wpk.schedules.limit import Limit
-from wpk.schedules.recurrence_view import recurrence_members, resets_first, why_not_recurrence
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Members
+from wpk.schedules.views.recurrence import recurrence_members, resets_first, why_not_recurrence
 from wpk.targets import Target
 
 _WARP, _MAX_WARPS, _GROUP = 32, 32, 4

@@ -11,7 +11,6 @@ from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Reduction
 from wpk.schedules.limit import Limit
-from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
 from wpk.schedules.strided import (
@@ -27,6 +26,7 @@ from wpk.schedules.strided import (
 )
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Enumerator, Type
+from wpk.schedules.views.reduction import INNER_AXES, OUTER_AXES, view_of
 from wpk.targets import Target
 
 STATIC_SHARED_BYTES = 48 * 1024

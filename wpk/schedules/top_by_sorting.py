@@ -13,7 +13,7 @@ from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear
 from wpk.schedules.streaming import Stream
 from wpk.schedules.strided import is_wide
 from wpk.schedules.template import Schedule
-from wpk.schedules.top_indices_view import key_bytes, members, rows, why_not
+from wpk.schedules.views.top_indices import key_bytes, members, rows, why_not
 from wpk.targets import Target
 
 _STATIC_SHARED_BYTES = 48 * 1024

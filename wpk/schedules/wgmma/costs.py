@@ -7,9 +7,9 @@ import numpy as np
 from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import ClampedConvolution, Convolution, Matmul, NormedMatmul
-from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.row_norm import fragment_slots, is_centred
 from wpk.schedules.split import sum_registers
+from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.targets import Target

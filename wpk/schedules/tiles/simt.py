@@ -10,9 +10,9 @@ from wpk.dtypes import DType
 from wpk.performance import Columns, Floats, SharedAccess
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_template import TileSchedule
-from wpk.schedules.matrix_tiles import TileCosts, up_to
-from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.split import split_axis, sum_registers
+from wpk.schedules.tiles.matrix import TileCosts, up_to
+from wpk.schedules.views.matrix import MatrixSizes
 from wpk.targets import Target
 
 _WARP = 32

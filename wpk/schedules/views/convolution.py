@@ -10,8 +10,8 @@ from wpk.performance import Floats
 from wpk.problems import ClampedConvolution, Convolution, Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
-from wpk.schedules.matrix_view import MAX_INT32, VECTOR_BYTES, MatrixSizes, MatrixView
 from wpk.schedules.unit import Member, Type, Wide
+from wpk.schedules.views.matrix import MAX_INT32, VECTOR_BYTES, MatrixSizes, MatrixView
 from wpk.targets import Target
 
 _MAX_GRID_Z = 65535

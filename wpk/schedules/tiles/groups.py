@@ -7,7 +7,7 @@ import numpy as np
 from wpk.performance import Floats, SharedAccess
 from wpk.problems import Convolution
 from wpk.schedules.limit import value_of
-from wpk.schedules.pixel_tiles import PixelTiles, patch_sides
+from wpk.schedules.tiles.pixels import PixelTiles, patch_sides
 
 CHUNK = 8
 """Elements of the reduction in half a step of mma, and channels that a copy brings."""

@@ -12,8 +12,8 @@ import numpy as np
 from wpk.dtypes import DType
 from wpk.performance import Columns, Floats, Work, matmul_flops, row_transactions
 from wpk.schedules.limit import Limit, value_of
-from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.split import split_axis, sum_registers
+from wpk.schedules.views.matrix import MatrixSizes
 from wpk.targets import Target
 
 _WARP = 32

@@ -10,7 +10,7 @@ from wpk.dims import DimExpr
 from wpk.performance import Columns, Floats
 from wpk.problems import Convolution, Matmul, Tensor, stored_slots
 from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes
-from wpk.schedules.matrix_tiles import TiledProduct, block_tile
+from wpk.schedules.tiles.matrix import TiledProduct, block_tile
 from wpk.schedules.unit import Member
 from wpk.targets import Target
 

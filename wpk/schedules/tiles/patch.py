@@ -15,7 +15,7 @@ from wpk.schedules.packings import (
     product_steps,
     taps_a_chunk,
 )
-from wpk.schedules.pixel_tiles import PixelTiles, patch_sides
+from wpk.schedules.tiles.pixels import PixelTiles, patch_sides
 
 # Addresses and counters; places of a held pixel; what splitting fp32 takes. Read from ptxas reports.
 _OTHER_REGISTERS, _PLACE_REGISTERS, _SPLIT_REGISTERS = 32, 5, 20

@@ -11,8 +11,8 @@ from wpk.performance import Columns, Floats, Work
 from wpk.problems import Convolution, stored_slots
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes
-from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
-from wpk.schedules.pixel_tiles import patch_sides
+from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
+from wpk.schedules.tiles.pixels import patch_sides
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth

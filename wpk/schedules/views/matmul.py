@@ -8,9 +8,9 @@ from wpk.performance import Floats, row_transactions
 from wpk.problems import Matmul, Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
-from wpk.schedules.matrix_view import MAX_INT32, VECTOR_BYTES, MatrixSizes, MatrixView
 from wpk.schedules.row_norm import norm_members
 from wpk.schedules.unit import Member, Type, Wide
+from wpk.schedules.views.matrix import MAX_INT32, VECTOR_BYTES, MatrixSizes, MatrixView
 from wpk.targets import Target
 
 
