@@ -10,7 +10,7 @@ from wpk.dims import product
 from wpk.expression import cpp_type
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Normalisation
-from wpk.schedules.cluster_blocks import cluster_limits, cluster_sizes
+from wpk.schedules.block_limits import cluster_limits, cluster_sizes, shared_limit, thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.normalised_rows import PASSES, NormalisedRows
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
@@ -112,19 +112,12 @@ class NormalisationAcrossTemplate(SingleKernelTemplate[Normalisation, Normalisat
         """Clusters that the target has; tiles that fit, and that are not mostly empty."""
         view = _view(problem)
         unit, room = _unit(view), _column_room(view)
-        size, most, shared = (
-            problem.numbers.bytes,
-            target.max_threads_block,
-            target.max_shared_block,
-        )
+        size = problem.numbers.bytes
         share = f"(ceil_div(ceil_div({room}, blocks), {unit}) * {unit})"
         numbers = f"({_STATISTICS} * blocks + 3 + {share}) * {size}"
         limits = [
-            Limit(f"threads <= {most}", f"a block of the target has at most {most} threads"),
-            Limit(
-                f"rows * ({numbers} + {_STATISTICS * _BARRIER_BYTES}) <= {shared}",
-                f"a block of the target has at most {shared} bytes of shared memory",
-            ),
+            thread_limit(target),
+            shared_limit(target, f"rows * ({numbers} + {_STATISTICS * _BARRIER_BYTES})"),
             Limit(f"rows == 8 or rows < {2 * view.rows}", f"there are {view.rows} rows"),
             Limit(
                 f"blocks == 1 or {room} >= {_WARP} * blocks",

@@ -9,7 +9,7 @@ import numpy as np
 from wpk.dims import product
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Normalisation
-from wpk.schedules.cluster_blocks import cluster_limits, cluster_sizes
+from wpk.schedules.block_limits import cluster_limits, cluster_sizes, thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.normalised_rows import MAX_CACHED, PASSES, NormalisedRows
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
@@ -92,10 +92,9 @@ class NormalisationClusterTemplate(
 
     def _target_limits(self, problem: Normalisation, target: Target) -> Sequence[Limit]:
         """Clusters that the target has, and no block that is idle."""
-        most = target.max_threads_block
         chunks = f"{problem.lines} * ceil_div({problem.cols + problem.y.padding}, vector)"
         limits = [
-            Limit(f"threads <= {most}", f"a block of the target has at most {most} threads"),
+            thread_limit(target),
             Limit(
                 f"blocks * threads < 2 * {chunks} or (blocks == 1 and threads == 64)",
                 "more threads than the row has vectors",

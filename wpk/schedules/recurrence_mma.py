@@ -10,7 +10,7 @@ from wpk.dims import ceil_div
 from wpk.dtypes import DType
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Recurrence
-from wpk.schedules.cluster_blocks import largest_cluster
+from wpk.schedules.block_limits import largest_cluster, shared_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.streaming import Stream
@@ -106,13 +106,10 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
 
     def _target_limits(self, problem: Recurrence, target: Target) -> Sequence[Limit]:
         """Registers and shared memory of a block, and blocks that run at once."""
-        room, file, hidden = target.max_shared_block, target.registers_sm, problem.hidden
+        file, hidden = target.registers_sm, problem.hidden
         useful, largest = -(-problem.batch.value // 8), largest_cluster(target)
         return (
-            Limit(
-                f"shared_bytes <= {room}",
-                f"a block of the target has at most {room} bytes of shared memory",
-            ),
+            shared_limit(target),
             Limit(
                 f"exchange >= 1 or {hidden} // units <= {largest}",
                 f"clusters of {target.name} have at most {largest} blocks",

@@ -8,6 +8,7 @@ import numpy as np
 
 from wpk.performance import Columns, Work
 from wpk.problems import Cell, Recurrence
+from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
@@ -62,10 +63,9 @@ class RecurrenceSimtTemplate(SingleKernelTemplate[Recurrence, RecurrenceSimtSche
 
     def _target_limits(self, problem: Recurrence, target: Target) -> Sequence[Limit]:
         """The states in shared memory, and a block's registers."""
-        room, file = target.max_shared_block, target.registers_sm
-        rule = f"a block of the target has at most {room} bytes of shared memory"
+        file = target.registers_sm
         return (
-            Limit(f"shared_bytes <= {room}", rule),
+            shared_limit(target),
             Limit(f"registers * threads <= {file}", f"a block has at most {file} registers"),
         )
 

@@ -10,7 +10,7 @@ from wpk.dims import product
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import RUN, Squeeze
-from wpk.schedules.cluster_blocks import cluster_limits, cluster_sizes
+from wpk.schedules.block_limits import cluster_limits, cluster_sizes, shared_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.streaming import Stream
@@ -105,12 +105,10 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
 
     def _target_limits(self, problem: Squeeze, target: Target) -> Sequence[Limit]:
         """Shared memory, clusters and asynchronous copies."""
-        room = target.max_shared_block
         limits = cluster_limits(target)
         if not target.has_async_copy:
             limits.append(Limit("staged + kept == 0", f"{target.name} has no asynchronous copies"))
-        words = f"a block of the target has at most {room} bytes of shared memory"
-        return (*limits, Limit(f"shared_bytes <= {room}", words))
+        return (*limits, shared_limit(target))
 
     def work(self, problem: Squeeze, columns: Columns, target: Target) -> Work:
         """One step, which is a block's own way from its first load to its last store: latencies, not rates."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from wpk.dtypes import DType, Precision
 from wpk.performance import Columns, Floats, Work, matmul_flops
+from wpk.schedules.block_limits import shared_limit, thread_limit
 from wpk.schedules.limit import Limit
 from wpk.targets import Target
 
@@ -128,13 +129,10 @@ def target_limits(target: Target, threads: str = "threads") -> tuple[Limit, ...]
         target: The GPU.
         threads: For how many of them registers are set aside.
     """
-    most, shared, file = target.max_threads_block, target.max_shared_block, target.registers_sm
+    file = target.registers_sm
     return (
-        Limit(f"{threads} <= {most}", f"a block of the target has at most {most} threads"),
-        Limit(
-            f"shared_bytes <= {shared}",
-            f"a block of the target has at most {shared} bytes of shared memory",
-        ),
+        thread_limit(target, threads),
+        shared_limit(target),
         Limit(
             f"registers <= min({_MAX_REGISTERS}, {file} // max({threads}, 1))",
             f"a thread has at most {_MAX_REGISTERS} registers, all threads {file}: more would spill",

@@ -1,4 +1,4 @@
-"""How many blocks a cluster may have on a target, for templates whose parameter ``blocks`` is 1 without a cluster."""
+"""What a block may be: its threads, its shared memory, and the blocks of its cluster."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,37 @@ _LARGE_CLUSTERS = (9, 10)
 """Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
 
 
+STATIC_SHARED_BYTES = 48 * 1024
+"""Shared memory that a kernel may declare; more has to be asked for at the launch."""
+
+
+def declared_limit(size: str, what: str) -> Limit:
+    """Return the limit of shared memory that a kernel declares.
+
+    Args:
+        size: Bytes, over the parameters.
+        what: What takes them, in the plural.
+    """
+    return Limit(
+        f"{size} <= {STATIC_SHARED_BYTES}",
+        f"{what} take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
+    )
+
+
+def thread_limit(target: Target, threads: str = "threads") -> Limit:
+    """Return the limit of a block's threads."""
+    most = target.max_threads_block
+    return Limit(f"{threads} <= {most}", f"a block of the target has at most {most} threads")
+
+
+def shared_limit(target: Target, size: str = "shared_bytes") -> Limit:
+    """Return the limit of the shared memory that a block asks for."""
+    room = target.max_shared_block
+    return Limit(
+        f"{size} <= {room}", f"a block of the target has at most {room} bytes of shared memory"
+    )
+
+
 def largest_cluster(target: Target) -> int:
     """Return the most blocks of a cluster, 1 on a target without clusters."""
     if not has_clusters(target.arch):
@@ -17,7 +48,7 @@ def largest_cluster(target: Target) -> int:
 
 
 def cluster_sizes(usual: Sequence[int], target: Target) -> tuple[int, ...]:
-    """Return the values of ``blocks`` to try: clusters that the target has, and 1.
+    """Return the values to try of ``blocks``, a parameter that is 1 without a cluster: what the target has, and 1.
 
     Args:
         usual: Numbers of blocks up to 8, those first that are tried first.
