@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from wpk.schedules.limit import Limit
 from wpk.targets import Target, has_clusters
 
-_LARGE_CLUSTERS = (9, 10)
-"""Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
-
+_MOST_BLOCKS, _LARGE_CLUSTERS = 16, (9, 10)
+"""Blocks of the largest clusters that there are; the major part of compute capabilities that have such: of data centres."""
 
 STATIC_SHARED_BYTES = 48 * 1024
 """Shared memory that a kernel may declare; more has to be asked for at the launch."""
@@ -44,7 +43,7 @@ def largest_cluster(target: Target) -> int:
     """Return the most blocks of a cluster, 1 on a target without clusters."""
     if not has_clusters(target.arch):
         return 1
-    return 16 if target.capability[0] in _LARGE_CLUSTERS else 8
+    return _MOST_BLOCKS if target.capability[0] in _LARGE_CLUSTERS else 8
 
 
 def cluster_sizes(usual: Sequence[int], target: Target) -> tuple[int, ...]:
@@ -55,18 +54,13 @@ def cluster_sizes(usual: Sequence[int], target: Target) -> tuple[int, ...]:
         target: Where the clusters are.
     """
     largest = largest_cluster(target)
-    return (*(size for size in (*usual, 16) if size <= largest), 1)
+    return (*(size for size in (*usual, _MOST_BLOCKS) if size <= largest), 1)
 
 
 def cluster_limits(target: Target) -> list[Limit]:
     """Return what ``blocks`` may be on a target."""
-    if not has_clusters(target.arch):
-        return [Limit("blocks == 1", f"{target.name} has no clusters")]
     largest = largest_cluster(target)
-    if largest < 16:
-        return [
-            Limit(
-                f"blocks <= {largest}", f"clusters of {target.name} have {largest} blocks at most"
-            )
-        ]
-    return []
+    if largest == 1:
+        return [Limit("blocks == 1", f"{target.name} has no clusters")]
+    words = f"clusters of {target.name} have {largest} blocks at most"
+    return [] if largest == _MOST_BLOCKS else [Limit(f"blocks <= {largest}", words)]
