@@ -107,7 +107,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
         }
 
     def _limits(self, problem: Attention) -> Sequence[Limit]:
-        """What tile_attention.cuh can compute."""
+        """What attention/tile.cuh can compute."""
         # Elements that warps copy: of the queries and the keys, and of the values.
         least = min(map(_copied, (problem.q, problem.k, problem.v)))
         copied = f"{least * _MAX_COPIES * _WARP // problem.q.dtype.bytes} * warps_m * warps_n"

@@ -8,7 +8,7 @@
 // (column, row, head, matrix).
 #pragma once
 
-#include <wpk/kernels/attention_staging.cuh>
+#include <wpk/kernels/attention/staging.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/named_barrier.cuh>
 #include <wpk/kernels/wgmma/attention_group.cuh>

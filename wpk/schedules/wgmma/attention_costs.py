@@ -152,7 +152,7 @@ def _score_cycles(problem: Attention) -> float:
 
 
 def _is_folded(expression: Expression) -> bool:
-    """Whether scores are products times a positive number (ScoreScale of attention_rows.cuh)."""
+    """Whether scores are products times a positive number (ScoreScale of attention/rows.cuh)."""
     match expression:
         case Acc() | Apply("Mul", (Acc(), Scalar())):
             return True

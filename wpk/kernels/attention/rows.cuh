@@ -10,7 +10,7 @@
 // multiplied with what exponentials are multiplied with anyway.
 #pragma once
 
-#include <wpk/kernels/attention_lengths.cuh>
+#include <wpk/kernels/attention/lengths.cuh>
 #include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/near_exponential.cuh>
 #include <wpk/kernels/tensor.cuh>

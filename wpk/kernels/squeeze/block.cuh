@@ -5,7 +5,7 @@
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/mbarrier.cuh>
 #include <wpk/kernels/operand_elements.cuh>
-#include <wpk/kernels/squeeze_shape.cuh>
+#include <wpk/kernels/squeeze/shape.cuh>
 #include <wpk/kernels/tensor.cuh>
 
 namespace wpk

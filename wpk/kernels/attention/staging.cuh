@@ -1,7 +1,7 @@
 // Where the warps of attention that share rows of queries meet.
 #pragma once
 
-#include <wpk/kernels/attention_lengths.cuh>
+#include <wpk/kernels/attention/lengths.cuh>
 #include <wpk/kernels/near_exponential.cuh>
 #include <wpk/kernels/vector.cuh>
 #include <wpk/kernels/warp.cuh>

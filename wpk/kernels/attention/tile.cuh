@@ -6,7 +6,7 @@
 // Problem and Schedule are named by attention_mma.py.
 #pragma once
 
-#include <wpk/kernels/attention_rows.cuh>
+#include <wpk/kernels/attention/rows.cuh>
 #include <wpk/kernels/split_fp32.cuh>
 #include <wpk/kernels/tile_rows.cuh>
 

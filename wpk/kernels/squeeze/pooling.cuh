@@ -3,7 +3,7 @@
 
 #include <wpk/kernels/async_copy.cuh>
 #include <wpk/kernels/row_products.cuh>
-#include <wpk/kernels/squeeze_block.cuh>
+#include <wpk/kernels/squeeze/block.cuh>
 #include <wpk/kernels/warp.cuh>
 
 namespace wpk

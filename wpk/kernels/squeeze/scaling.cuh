@@ -1,7 +1,7 @@
 // What the gates of a squeeze scale (wpk/schedules/squeeze.cuh), or the gates themselves.
 #pragma once
 
-#include <wpk/kernels/squeeze_block.cuh>
+#include <wpk/kernels/squeeze/block.cuh>
 #include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/warp.cuh>
 
