@@ -3,35 +3,26 @@
     Reshape(InstanceNormalization(Reshape(x, [n, 1, ...]); s, b))  ->  (x - m) / sqrt(v + epsilon) * s + b
     m = mean(x),  v = mean((x - m)^2)        each over places, then over channels
 
-torch writes the group norm of a single group so (Wu and He 2018, section 3). One row of a hundred thousand
+torch writes the group norm of a single group so. One row of a hundred thousand
 elements would be the work of a single block, or one of a million that of a cluster, while all others wait. It comes
 behind the recognition of norms, which would put the parts together again.
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.query import dims, floats, made_by, same_dims, why_shared
+from wpk.graph_passes.core.group_norm import GroupNorm, group_norm
+from wpk.graph_passes.core.query import dims, floats, why_shared
 
 LEAST_ELEMENTS, LEAST_OF_CLUSTERS = 1 << 14, 1 << 20
 """Of a row: shorter ones take a block, or where the target has them a cluster of 16 blocks, no longer than five kernels
 take to start and to read it."""
 
 
-@dataclass(frozen=True)
-class _Map:
-    """A normalisation of whole maps, and the Reshape that gives them their shape back."""
-
-    last: gs.Node
-    norm: gs.Node
-    source: gs.Tensor
-
-
-class LongRows(Rule[_Map]):
+class LongRows(Rule[GroupNorm]):
     """Write norms of whole maps as means and arithmetic."""
 
     name = "long-rows"
@@ -41,18 +32,14 @@ class LongRows(Rule[_Map]):
         """Make the pass; with clusters several blocks share a row that one kernel reads."""
         self._least = LEAST_OF_CLUSTERS if clusters else LEAST_ELEMENTS
 
-    def match(self, graph: gs.Graph, node: gs.Node) -> _Map | Refusal | None:
+    def match(self, graph: gs.Graph, node: gs.Node) -> GroupNorm | Refusal | None:
         """Match norms of one long row for each of the batch."""
-        norm = made_by(node.inputs[0], "InstanceNormalization")
-        first = made_by(norm.inputs[0], "Reshape") if norm is not None else None
-        if norm is None or first is None:
+        found = group_norm(node)
+        if found is None or found.rows[1:2] != [1]:
             return None
-        source, rows = first.inputs[0], dims(norm.inputs[0])
-        shape = dims(source)
-        if shape is None or rows is None or rows[1:2] != [1] or len(shape) < 4:
-            return None
-        sizes = [size for size in shape[1:] if isinstance(size, int)]
-        if not same_dims(shape, dims(node.outputs[0])) or len(sizes) < len(shape) - 1:
+        norm = found.norm
+        sizes = [size for size in found.shape[1:] if isinstance(size, int)]
+        if len(sizes) < len(found.shape) - 1:
             return None
         if math.prod(sizes) < self._least:
             return Refusal(
@@ -61,9 +48,9 @@ class LongRows(Rule[_Map]):
         if any(floats(tensor) is None for tensor in norm.inputs[1:]):
             return Refusal(norm.name, f"the scale or the bias of '{norm.name}' is not constant")
         reason = why_shared(graph, norm.outputs[0])
-        return refusal(norm, reason) or _Map(node, norm, source)
+        return refusal(norm, reason) or found
 
-    def rewrite(self, editor: GraphEditor, match: _Map) -> None:
+    def rewrite(self, editor: GraphEditor, match: GroupNorm) -> None:
         """Write the means, and what is made of them."""
         x, output, norm = match.source, match.last.outputs[0], match.norm
         mean = _mean(editor, x)

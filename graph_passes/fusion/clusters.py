@@ -26,7 +26,6 @@ from wpk.graph_passes.core.query import (
     dims,
     is_graph_output,
     is_op,
-    made_by,
     producer,
     same_dims,
     split_constant,
@@ -131,40 +130,6 @@ class Clusters:
 
     def _place(self, node: gs.Node) -> int:
         return self._position[id(node)]
-
-    def take_groups(self, cluster: Cluster) -> None:
-        """Take the Reshapes around a norm of groups: before it channels get two axes, behind it they have one again."""
-        before, behind = self._to_groups(cluster), self._from_groups(cluster)
-        if not before or not behind:
-            return
-        if same_dims(dims(before[0].inputs[0]), dims(behind[-1].outputs[0])):
-            self.take(cluster, [*before, *behind])
-            cluster.output = behind[-1].outputs[0]
-
-    def _to_groups(self, cluster: Cluster) -> list[gs.Node]:
-        """The Reshape before a norm, and a Cast behind it; nothing where others read it, too."""
-        chain: list[gs.Node] = []
-        node = cluster.nodes[0]
-        for op in ("Cast", "Reshape"):
-            maker = made_by(node.inputs[0], op)
-            if maker is not None and why_shared(self.graph, node.inputs[0]) is None:
-                chain.insert(0, maker)
-                node = maker
-        return chain if chain and is_op(chain[0], "Reshape") else []
-
-    def _from_groups(self, cluster: Cluster) -> list[gs.Node]:
-        """The Reshape behind a norm, and the element-wise nodes between them."""
-        chain: list[gs.Node] = []
-        tensor = cluster.output
-        while why_shared(self.graph, tensor) is None:
-            node = tensor.outputs[0]
-            chain.append(node)
-            tensor = node.outputs[0]
-            if is_op(node, "Reshape"):
-                return chain
-            if not is_elementwise(node) or len(list(outside_inputs(node))) > 1:
-                break
-        return []
 
     def grow_epilogue(self, cluster: Cluster) -> None:
         """Take the element-wise nodes after the cluster's output, as far as one output remains."""

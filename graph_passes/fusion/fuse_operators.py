@@ -41,6 +41,7 @@ from wpk.graph_passes.core.query import dims, is_op
 from wpk.graph_passes.fusion.absorb import absorb_views, waits_for_readers
 from wpk.graph_passes.fusion.attention import join_attention
 from wpk.graph_passes.fusion.clusters import Clusters, Takes
+from wpk.graph_passes.fusion.norm_groups import take_groups
 from wpk.graph_passes.fusion.normed_products import join_normed_products
 from wpk.graph_passes.fusion.squeeze import join_squeezes
 
@@ -97,7 +98,7 @@ def plan_operators(
             cluster = clusters.start(node, anchor=True)
             anchors.append(cluster)
             if is_op(node, "InstanceNormalization"):
-                clusters.take_groups(cluster)
+                take_groups(clusters, cluster)
         elif is_op(node, *ANCHORS):
             refuse(node, why_no_anchor(node) or "")
     for cluster in anchors:

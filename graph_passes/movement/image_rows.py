@@ -55,7 +55,7 @@ class ImageRows(Rule[_Turned]):
         turn = node if node.op == "Transpose" else first
         if first is None or turn is None or permutation(turn) != [0, 2, 1]:
             return None
-        found = _of_image(first, node) if node.op == "Transpose" else _to_image(first, node)
+        found = _turned(first, node, is_image=node.op == "Transpose")
         return found and (refusal(node, why_shared(graph, node.inputs[0])) or found)
 
     def rewrite(self, editor: GraphEditor, match: _Turned) -> None:
@@ -74,30 +74,19 @@ class ImageRows(Rule[_Turned]):
         editor.replace(output, new)
 
 
-def _to_image(turn: gs.Node, reshape: gs.Node) -> _Turned | None:
-    source, output = turn.inputs[0], reshape.outputs[0]
-    sequence, image = dims(source), dims(output)
-    if sequence is None or image is None or not _is_image(image, sequence):
-        return None
-    between = [image[0], *image[2:], image[1]]
-    target = reshape_target(sequence, between)
-    perm = [0, len(image) - 1, *range(1, len(image) - 1)]
-    if target is None:
-        return None
-    return _Turned(source, output, between, target, perm, is_image=False)
-
-
-def _of_image(reshape: gs.Node, turn: gs.Node) -> _Turned | None:
-    source, output = reshape.inputs[0], turn.outputs[0]
-    image, sequence = dims(source), dims(output)
+def _turned(first: gs.Node, second: gs.Node, *, is_image: bool) -> _Turned | None:
+    """What becomes of the two nodes, where an image and the sequence of its pixels lie on either side of them."""
+    source, output = first.inputs[0], second.outputs[0]
+    image, sequence = (dims(each) for each in ((source, output) if is_image else (output, source)))
     if image is None or sequence is None or not _is_image(image, sequence):
         return None
+    space = len(image) - 2
     between = [image[0], *image[2:], image[1]]
-    target = reshape_target(between, sequence)
-    perm = [0, *range(2, len(image)), 1]
+    target = reshape_target(between, sequence) if is_image else reshape_target(sequence, between)
+    perm = [0, *range(2, space + 2), 1] if is_image else [0, space + 1, *range(1, space + 1)]
     if target is None:
         return None
-    return _Turned(source, output, between, target, perm, is_image=True)
+    return _Turned(source, output, between, target, perm, is_image)
 
 
 def _is_image(image: Dims, sequence: Dims) -> bool:

@@ -24,7 +24,7 @@ def turned(tensor: gs.Tensor, x: gs.Tensor) -> Turned | None:
     sizes = dims(x)
     if not sizes or not isinstance(sizes[-1], int) or sizes[-1] % 2:
         return None
-    return _turned_halves(tensor, x, sizes[-1]) or _turned_pairs(tensor, x, sizes[-1])
+    return _turned_halves(tensor, x, sizes[-1]) or _turned_pairs(tensor, x)
 
 
 def _turned_halves(tensor: gs.Tensor, x: gs.Tensor, size: int) -> Turned | None:
@@ -40,7 +40,7 @@ def _turned_halves(tensor: gs.Tensor, x: gs.Tensor, size: int) -> Turned | None:
     return Turned([tensor, negative.outputs[0]], pairs=False)
 
 
-def _turned_pairs(tensor: gs.Tensor, x: gs.Tensor, size: int) -> Turned | None:
+def _turned_pairs(tensor: gs.Tensor, x: gs.Tensor) -> Turned | None:
     merged, axis = made_by(tensor, "Reshape"), len(dims(x) or []) - 1
     joined = made_by(merged.inputs[0], "Concat") if merged is not None else None
     if joined is None or len(joined.inputs) != 2 or not same_dims(dims(tensor), dims(x)):

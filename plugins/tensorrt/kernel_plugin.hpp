@@ -57,12 +57,27 @@ public:
     const nvinfer1::PluginFieldCollection* getFieldsToSerialize() noexcept override;
 
 private:
+    static constexpr std::int32_t failure = 1;
+
     // A copy with the same choices, for another network or execution context; memory of the GPU is not shared.
     KernelPlugin(const KernelPlugin& other);
 
     // What a function does, and 0; where it throws, the reason is told and the answer is not 0.
     template <typename Work>
-    std::int32_t guarded(const Work& work) const noexcept;
+    std::int32_t guarded(const Work& work) const noexcept
+    {
+        try
+        {
+            work();
+            return 0;
+        }
+        catch (...)
+        {
+            return tell_exception();
+        }
+    }
+    // The reason of the exception that is being handled; returns `failure`.
+    std::int32_t tell_exception() const noexcept;
     void tell(const char* text) const noexcept;
     std::vector<std::size_t> variants_for(const std::vector<nvinfer1::TensorFormat>& formats) const;
     // Those of them whose library is here and takes them, where a library computes them.

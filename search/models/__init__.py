@@ -1,5 +1,6 @@
 """The models choose schedules without a GPU."""
 
+from wpk.search.models.kernel_choice import KernelChoice, choose, spill_words
 from wpk.search.models.learned import learned_seconds
 from wpk.search.models.model_search import (
     Compiler,
@@ -12,13 +13,10 @@ from wpk.search.models.shortlist import PROMISING, Shortlist, Template, estimate
 from wpk.search.models.static_search import (
     FINALISTS,
     Finalist,
-    KernelChoice,
     Shortlists,
     check_skips,
-    choose,
     finalist_of,
     least_seconds,
     shortlist_all,
     shortlist_problems,
-    spill_words,
 )

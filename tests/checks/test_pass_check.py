@@ -11,7 +11,7 @@ from wpk import blocks
 from wpk.checks import float64_nodes, pass_check
 from wpk.checks.evaluation import Opinions
 from wpk.checks.pass_check import PassComparison, compare_graphs
-from wpk.checks.reference_ops import REFERENCE_OPS
+from wpk.checks.reference.operators import REFERENCE_OPS
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.core.exact import rounded_constant

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from wpk.checks.bounded import FLOAT64, KERNELS, Arithmetic, Ball, Call, integer_limits
-from wpk.checks.bounds_of_sums import SAFETY
+from wpk.checks.bounds.sums import SAFETY
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
 from wpk.checks.second_opinion import RUNTIME

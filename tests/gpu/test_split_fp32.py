@@ -24,7 +24,7 @@ from support.numbers.fp32_operands import (
 )
 
 from wpk.execution import Device
-from wpk.schedules.mma_tiles import MmaSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
 
 SCHEDULE = MmaSchedule(block_m=16, block_n=16, block_k=DEPTH, warps_m=1, warps_n=1, stages=2)
 

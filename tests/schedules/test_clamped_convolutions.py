@@ -12,9 +12,9 @@ from wpk.dtypes import ASKED, DType, Precision
 from wpk.problems import ClampedConvolution, Convolution, Tensor
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
-from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATES
-from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target

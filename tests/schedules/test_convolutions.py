@@ -14,8 +14,8 @@ from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
-from wpk.schedules.mma_tiles import MmaSchedule
-from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 
 MMA, SIMT = ConvMmaTemplate(), ConvSimtTemplate()
 SCHEDULE = MmaSchedule(block_m=64, block_n=32, block_k=32, warps_m=2, warps_n=1, stages=3)

@@ -53,8 +53,8 @@ from wpk.schedules.normalisation import NormalisationSchedule
 from wpk.schedules.prefix_scan import PrefixScanSchedule
 from wpk.schedules.reduction import ReductionSchedule
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.simt_tiles import SimtSchedule
 from wpk.schedules.streaming import VectorSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 from wpk.targets.registry import find_target
 
 Array = NDArray[Any]

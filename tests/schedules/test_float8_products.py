@@ -19,9 +19,9 @@ from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
 from wpk.schedules.gemm_skinny import GemmSkinnyTemplate, SkinnySchedule
-from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATES
-from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 from wpk.schedules.unit import Members, Type
 from wpk.targets import find_target
 

@@ -13,8 +13,8 @@ from wpk.extent import Extent
 from wpk.problems import Epilogue, Tensor
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
-from wpk.schedules.mma_tiles import MmaSchedule
-from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 
 MMA, SIMT = GemmMmaTemplate(), GemmSimtTemplate()
 SCHEDULE = MmaSchedule(block_m=32, block_n=64, block_k=32, warps_m=1, warps_n=2, stages=3)

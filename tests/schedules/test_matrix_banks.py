@@ -13,8 +13,8 @@ from wpk.performance.bank_conflicts import passes, phases
 from wpk.problems import Matmul, Tensor
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
-from wpk.schedules.mma_tiles import MmaSchedule
-from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 
 MMA = [
     MmaSchedule(64, 64, 32, 2, 2, 2),

@@ -17,9 +17,9 @@ from wpk.extent import Extent
 from wpk.performance.rates import StepRates
 from wpk.problems import Convolution, Matmul, Tensor
 from wpk.schedules.gemm_skinny import SkinnySchedule
-from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 from wpk.targets.registry import find_target
 
 H200, RTX4090, V100 = (find_target(name) for name in ("h200", "rtx4090", "v100"))

@@ -13,8 +13,8 @@ from wpk.schedules import packings
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.gemm_mma import GemmMmaTemplate
-from wpk.schedules.mma_tiles import MmaSchedule
-from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 
 MMA = MmaSchedule(block_m=32, block_n=16, block_k=16, warps_m=1, warps_n=1, stages=2)
 SIMT = SimtSchedule(32, 16, 16, 4, 4, row_major=0, padding=0, prefetch=1)

@@ -18,8 +18,8 @@ from wpk.libraries.definition import finish, normalise, row_scales
 from wpk.problems import NormedMatmul, NormKind
 from wpk.schedules import packings
 from wpk.schedules.gemm_mma import GemmMmaTemplate
-from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.tiles.mma import MmaSchedule
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target

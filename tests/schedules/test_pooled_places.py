@@ -10,7 +10,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from support.faults.planter import Fault, change, plant
 
-from wpk.checks.reference_ops import REFERENCE_OPS
+from wpk.checks.reference.operators import REFERENCE_OPS
 from wpk.dtypes import DType
 from wpk.expression import Acc, apply
 from wpk.extent import Extent

@@ -149,6 +149,20 @@ def test_schedules_are_refused_in_words(schedule: RecurrenceMmaSchedule, words: 
     assert words in str(MMA.why_illegal(problem, schedule, H200))
 
 
+def test_clusters_are_as_large_as_those_of_the_target() -> None:
+    """A launch of 16 blocks that a consumer GPU refuses would be known only there."""
+    problem = recurrence(hidden=256)
+    blocks = {
+        name: set((256 // columns["units"][columns["exchange"] == CLUSTER]).tolist())
+        for name in ("h200", "rtx5090", "a100")
+        for _, columns in [MMA.space(problem, find_target(name))]
+    }
+    assert blocks == {"h200": {8, 16}, "rtx5090": {8}, "a100": set()}
+    schedule = RecurrenceMmaSchedule(16, 8, 1, CLUSTER, 1)
+    words = str(MMA.why_illegal(problem, schedule, find_target("rtx5090")))
+    assert "clusters of rtx5090 have at most 8 blocks" in words
+
+
 @pytest.mark.parametrize("hidden", [256, 1024])
 @pytest.mark.parametrize("batch", [1, 32])
 @pytest.mark.parametrize("cell", [Cell.LSTM, Cell.GRU])

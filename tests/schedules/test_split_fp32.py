@@ -31,8 +31,8 @@ from support.numbers.fp32_operands import (
 )
 
 from wpk.emulator import CHECKING, FAST, Emulator
-from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.packings import round_to_tf32
+from wpk.schedules.tiles.mma import MmaSchedule
 
 Array = np.ndarray[Any, Any]
 

@@ -16,9 +16,9 @@ from wpk.extent import Extent
 from wpk.launch import CounterArgument, WorkspaceArgument
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules import packings
-from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")

@@ -27,10 +27,10 @@ from wpk.phases import Phases
 from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Pooling, Problem, Tensor
 from wpk.problems.pooling import PoolKind
 from wpk.schedules.attention_mma import AttentionMmaSchedule
-from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.simt_tiles import SimtSchedule
 from wpk.schedules.template import Schedule
+from wpk.schedules.tiles.mma import MmaSchedule
+from wpk.schedules.tiles.simt import SimtSchedule
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status

@@ -13,7 +13,7 @@ from support.problems.fused_convolutions import fused_convolution
 from wpk.build import Compilation, CompilePool, KernelCache
 from wpk.kernel_source import KernelSource
 from wpk.phases import Phases
-from wpk.schedules.mma_tiles import MmaSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status, Trial

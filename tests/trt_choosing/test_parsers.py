@@ -1,6 +1,5 @@
 """Parsers of what TensorRT writes, on documents of ours."""
 
-import json
 from typing import Any
 
 import pytest
@@ -14,12 +13,7 @@ from trt_choosing.documents import (
 
 from wpk.tensorrt import TensorRTError
 from wpk.tensorrt.autotuning import parse_autotuning
-from wpk.tensorrt.choosing import (
-    parse_engine,
-    parse_latencies,
-    parse_profile,
-    profile_of_reports,
-)
+from wpk.tensorrt.choosing import parse_engine, profile_of_reports
 
 
 def _layer(tensor: Any) -> dict[str, Any]:
@@ -43,7 +37,7 @@ def test_the_forms_of_10_and_11_say_the_same() -> None:
         assert layer.metadata == "[ONNX Layer: a] + [ONNX Layer: b]"
         assert layer.tactic == "fast"
         assert layer.inputs[0].shape == (1, 8, 4, 4)
-        assert engine.is_detailed
+        assert layer.kind == "CaskConvolution"
     assert (ten.layers[0].inputs[0].format, ten.layers[0].inputs[0].type) == ("Half", "")
     assert (eleven.layers[0].inputs[0].format, eleven.layers[0].inputs[0].type) == ("kHWC8", "Half")
 
@@ -51,7 +45,7 @@ def test_the_forms_of_10_and_11_say_the_same() -> None:
 def test_layers_may_be_names_only_and_control_characters_raw() -> None:
     engine = parse_engine('{"Layers": ["a", "b\x1fc"]}')
     assert [layer.name for layer in engine.layers] == ["a", "b + c"]
-    assert not engine.is_detailed
+    assert not any(layer.kind for layer in engine.layers)
     assert engine.bindings == ()
 
 
@@ -80,39 +74,6 @@ def test_other_engine_information_is_refused(text: str, seen: str) -> None:
         parse_engine(text)
 
 
-def test_profile_prefers_the_median() -> None:
-    profile = parse_profile(
-        json.dumps(
-            [
-                {"count": 4},
-                {"name": "a", "timeMs": 8.0, "averageMs": 2.0, "medianMs": 1.5, "percentage": 9},
-                {"name": "b", "timeMs": 8.0, "averageMs": 2.5},
-                {"name": "b", "timeMs": 8.0},
-            ]
-        )
-    )
-    assert profile.count == 4
-    assert [each.name for each in profile.times] == ["a", "b", "b"]
-    assert [each.seconds for each in profile.times] == pytest.approx([1.5e-3, 2.5e-3, 2e-3])
-
-
-@pytest.mark.parametrize(
-    ("text", "seen"),
-    [
-        ("[]", "no 'count'"),
-        ('[{"count": 0}]', "nothing was executed"),
-        ('[{"count": 1}, 3]', "a int"),
-        ('[{"count": 1}, {"name": "a"}]', "'timeMs' is None"),
-        ('[{"count": 1}, {"name": "a", "medianMs": -1}]', "-1"),
-        ('[{"count": 1}, {"name": "a", "medianMs": NaN}]', "nan"),
-        ('[{"count": 1}, {"name": "a", "medianMs": true}]', "True"),
-    ],
-)
-def test_other_profiles_are_refused(text: str, seen: str) -> None:
-    with pytest.raises(TensorRTError, match=seen):
-        parse_profile(text)
-
-
 def test_reports_of_a_profiler_become_medians_layer_by_layer() -> None:
     runs = [[("a", time), ("a", 2 * time)] for time in (1.0, 3.0, 100.0)]
     profile = profile_of_reports(runs)
@@ -124,13 +85,6 @@ def test_reports_of_a_profiler_become_medians_layer_by_layer() -> None:
 def test_reports_that_do_not_agree_are_refused(runs: list[list[tuple[str, float]]]) -> None:
     with pytest.raises(TensorRTError):
         profile_of_reports(runs)
-
-
-def test_latencies_are_those_of_the_gpu() -> None:
-    assert parse_latencies('[{"computeMs": 2, "latencyMs": 5}]') == pytest.approx((2e-3,))
-    for text in ("[]", "[3]", '[{"latencyMs": 5}]'):
-        with pytest.raises(TensorRTError):
-            parse_latencies(text)
 
 
 def test_autotuning_tables_are_found_in_a_log() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wpk.tensorrt.choosing import parse_engine, parse_latencies, parse_profile
+from wpk.tensorrt.choosing import parse_engine
 from wpk.tensorrt.choosing.charging import costs
 from wpk.tensorrt.choosing.grouping import united
 from wpk.tensorrt.choosing.naming import inserted_for
@@ -19,22 +19,11 @@ def graphs(published: Path) -> list[Path]:
     return found
 
 
-def test_every_engine_and_its_profile_name_the_same_layers(graphs: list[Path]) -> None:
+def test_every_engine_has_ends_and_kinds_of_layers(graphs: list[Path]) -> None:
     for path in graphs:
         engine = parse_engine(path.read_text())
-        assert engine.is_detailed, path
+        assert any(layer.kind for layer in engine.layers), path
         assert len(engine.bindings) >= 2, path
-        sibling = path.name.replace(".graph.json", ".profile.json")
-        profile = parse_profile(path.with_name(sibling).read_text())
-        assert [each.name for each in profile.times] == [each.name for each in engine.layers], path
-
-
-def test_times_of_whole_executions(graphs: list[Path]) -> None:
-    for path in graphs:
-        sibling = path.name.replace(".graph.json", ".timing.json")
-        seconds = parse_latencies(path.with_name(sibling).read_text())
-        assert len(seconds) > 100
-        assert 0 < min(seconds) <= max(seconds) < 1, path
 
 
 def test_layers_are_mapped_back_to_the_nodes_that_their_names_join(graphs: list[Path]) -> None:

@@ -21,7 +21,7 @@ from wpk.report import engine_text, plain_text
 from wpk.targets import find_target
 from wpk.tensorrt import exported
 from wpk.tensorrt.hosting import with_plugins
-from wpk.tensorrt_pipeline import TensorRTOutcome, optimize, optimize_tensorrt
+from wpk.tensorrt_pipeline import TensorRTOutcome, optimize_tensorrt
 from wpk.tensorrt_pipeline.plugins import make_plugins
 
 pytestmark = pytest.mark.usefixtures("warm")
@@ -57,10 +57,12 @@ def hosting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plan: Plan) -> Host
     """Ask for an engine for an H200 that is here."""
     module = simulated_tensorrt(plan)
     target = find_target("h200")
-    monkeypatch.setattr(optimize, "find_binding", lambda: binding_of(module, rtx=False))
-    monkeypatch.setattr(optimize, "CudaDevice", HostGpu)
-    monkeypatch.setattr(optimize, "EngineCalls", lambda: TimedCalls(plan))
-    monkeypatch.setattr(optimize, "choose_target", lambda name, precision: target)
+    room = "wpk.tensorrt_pipeline"
+    monkeypatch.setattr(f"{room}.optimize.find_binding", lambda: binding_of(module, rtx=False))
+    monkeypatch.setattr(f"{room}.optimize.choose_target", lambda name, precision: target)
+    monkeypatch.setattr(f"{room}.job.choose_target", lambda name, precision: target)
+    monkeypatch.setattr(f"{room}.hosting.CudaDevice", HostGpu)
+    monkeypatch.setattr(f"{room}.hosting.EngineCalls", lambda: TimedCalls(plan))
     library = tmp_path / "libwpk_tensorrt.so"
     library.touch()
 
@@ -173,7 +175,10 @@ def test_another_gpu_than_the_target_is_refused(
     hosting: Hosting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     targets = {"auto": find_target("a100"), "h200": find_target("h200")}
-    monkeypatch.setattr(optimize, "choose_target", lambda name, precision: targets[name])
+    for module in ("optimize", "job"):
+        monkeypatch.setattr(
+            f"wpk.tensorrt_pipeline.{module}.choose_target", lambda name, precision: targets[name]
+        )
     with pytest.raises(TargetError, match="builds for the GPU that it finds"):
         hosting()
 

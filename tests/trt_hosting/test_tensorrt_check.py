@@ -16,7 +16,7 @@ from trt_hosting.test_hosting import TimedCalls
 from wpk.errors import EngineError
 from wpk.nvinfer import binding_of
 from wpk.targets import find_target
-from wpk.tensorrt_pipeline import optimize
+from wpk.tensorrt_pipeline import hosting, job, optimize
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "tensorrt_check"
 
@@ -46,10 +46,12 @@ def here(script: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
     for module in (script, optimize):
         monkeypatch.setattr(module, "find_binding", lambda: binding)
+        monkeypatch.setattr(module, "exported", exported)
+    for module in (script, hosting):
         monkeypatch.setattr(module, "CudaDevice", HostGpu)
         monkeypatch.setattr(module, "EngineCalls", lambda: TimedCalls(plan))
+    for module in (script, optimize, job):
         monkeypatch.setattr(module, "choose_target", lambda name, precision: target)
-        monkeypatch.setattr(module, "exported", exported)
     monkeypatch.setattr(script, "read_gpu", lambda: gpu)
     made = script.wpk.optimize
     monkeypatch.setattr(

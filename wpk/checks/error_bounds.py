@@ -17,11 +17,11 @@ What is not floating point is exact but where errors let a tie go either way
                   error: a few u of its result (single operations 1, special functions 8)
     softmax       what errors make of 1 / (1 + sum of the others' exp(v_j - v)), and
                   4 u y (sqrt(n) + |v - max v| + 4)
-    scatter       what goes into an element, as a sum, a product or a choice: `wpk.checks.bounds_of_writes`
+    scatter       what goes into an element, as a sum, a product or a choice: `wpk.checks.bounds.writes`
     layer norm    first-order propagation through mean and variance
     resampling    what coordinates choose that are a few u off
-    regions       of images: `wpk.checks.bounds_of_regions`
-    determinants  `wpk.checks.bounds_of_determinants`
+    regions       of images: `wpk.checks.bounds.regions`
+    determinants  `wpk.checks.bounds.determinants`
     rounding      u_type |y| + half the smallest subnormal
     recurrences   four times what roundings drawn at every step move the states by
 
@@ -34,12 +34,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from wpk.checks import bounds_of_sums as sums
 from wpk.checks.bounded import Call, Floats
-from wpk.checks.bounds_of_determinants import determinant
-from wpk.checks.bounds_of_recurrences import recurrence
-from wpk.checks.bounds_of_regions import regions
-from wpk.checks.bounds_of_writes import written
+from wpk.checks.bounds import sums as sums
+from wpk.checks.bounds.determinants import determinant
+from wpk.checks.bounds.recurrences import recurrence
+from wpk.checks.bounds.regions import regions
+from wpk.checks.bounds.writes import written
 from wpk.checks.float64_nodes import Array
 from wpk.checks.undecided import RULES as UNDECIDED
 from wpk.dtypes import is_float

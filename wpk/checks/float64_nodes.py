@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from wpk.blocks import by_blocks
 from wpk.checks.node_parts import evaluated
-from wpk.checks.reference_ops import REFERENCE_OPS
+from wpk.checks.reference.operators import REFERENCE_OPS
 from wpk.dtypes import DType, is_float
 from wpk.lowering.flat_graph import read_names
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.checks.bounded import Call, Floats, rounding
-from wpk.checks.reference_quantisation import BYTE_LIMIT, dynamic_parameters
+from wpk.checks.reference.quantisation import BYTE_LIMIT, dynamic_parameters
 from wpk.dtypes import is_float
 from wpk.operators import SPECIAL_ROUNDINGS, ErrorRule
 

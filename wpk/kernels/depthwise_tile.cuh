@@ -12,7 +12,7 @@ namespace wpk
 namespace detail
 {
 
-// What a thread does, and what it holds in registers of 4 bytes. wpk/schedules/depthwise_tile.py counts the same.
+// What a thread does, and what it holds in registers of 4 bytes. wpk/schedules/tiles/depthwise.py counts the same.
 template <class Problem, class Schedule>
 struct DepthwiseTile
 {

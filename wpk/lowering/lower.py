@@ -201,7 +201,7 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         output.name, element_type(output), made.shape, made.leading
     ):
         before = dict(state.context.constants)
-        made = _lowered(state, node, body, inputs, output)
+        made = _lowered(state, body, inputs, output)
         state.known.keep(key, body.name, made, before, state.context)
     state.views[output.name] = made.home
     state.append(
@@ -210,11 +210,7 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
 
 
 def _lowered(
-    state: LoweringState,
-    node: gs.Node,
-    body: OperatorBody,
-    inputs: Mapping[str, View],
-    output: gs.Tensor,
+    state: LoweringState, body: OperatorBody, inputs: Mapping[str, View], output: gs.Tensor
 ) -> LoweredOperator:
     """Lower a body, of which nothing is known, to a problem of any kind."""
     reader = next((reader for fits, reader in _CHAINS if fits(body)), None)

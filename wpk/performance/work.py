@@ -37,7 +37,8 @@ class Work:
         in_cluster: Whether the parts meet in the shared memory of a cluster, not in global memory.
         early: Whether the kernel begins before the one in front of it has ended.
         thread_slots: Issue slots of a thread besides its operations and loads: conversions.
-        slots_beside: Whether these are issued while the unit multiplies, which then does not wait for them.
+        slots_beside: Whether these are issued while the unit multiplies, which then does not wait for them; what takes
+            other units than the schedulers meanwhile is `beside_cycles`.
         end_slots: Issue slots of a thread behind its last step, of all of its tiles: what is computed of sums
             before they are stored.
         end_fetches: Loads that a thread waits for behind its last step, one after another: operands of what is stored.

@@ -8,17 +8,15 @@ import numpy as np
 
 from wpk.performance import Columns, Work
 from wpk.problems import TopIndices
+from wpk.schedules.block_limits import declared_limit, thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
 from wpk.schedules.strided import is_wide
 from wpk.schedules.template import Schedule
-from wpk.schedules.top_indices_view import key_bytes, members, rows, why_not
 from wpk.schedules.unit import Members
+from wpk.schedules.views.top_indices import key_bytes, members, rows, why_not
 from wpk.targets import Target
-
-_STATIC_SHARED_BYTES = 48 * 1024
-"""Shared memory that a kernel may declare."""
 
 
 @dataclass(frozen=True)
@@ -70,23 +68,17 @@ class ArgReductionTemplate(SingleKernelTemplate[TopIndices, ArgReductionSchedule
             Limit("(outputs & (outputs - 1)) == 0", "rows of a block are a power of two"),
             Limit("(splits & (splits - 1)) == 0", "threads of a row are a power of two"),
             Limit("outputs * splits % 32 == 0", "a block has whole warps"),
-            Limit(
-                f"outputs * splits * {element} <= {_STATIC_SHARED_BYTES}",
-                f"shares take at most {_STATIC_SHARED_BYTES} bytes, which a kernel may declare",
-            ),
+            declared_limit(f"outputs * splits * {element}", "shares"),
         )
 
     def _target_limits(self, problem: TopIndices, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no more threads than work."""
-        most = target.max_threads_block
         return (
             Limit(
                 f"splits < {2 * problem.size}",
                 f"threads share the {problem.size} elements of a row",
             ),
-            Limit(
-                f"outputs * splits <= {most}", f"a block of the target has at most {most} threads"
-            ),
+            thread_limit(target, "outputs * splits"),
         )
 
     def work(self, problem: TopIndices, columns: Columns, target: Target) -> Work:

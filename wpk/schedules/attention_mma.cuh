@@ -2,19 +2,19 @@
 //
 // A block has 16 `warps_m` rows of queries of one matrix. Its `warps_m` x `warps_n` warps walk the keys in steps of
 // `warps_n` x `block_n`: a warp multiplies its 16 rows with its block_n keys, then the exponentials of its scores with
-// their values (tile_attention.cuh). The warps that share rows meet in shared memory at the end.
+// their values (attention/tile.cuh). The warps that share rows meet in shared memory at the end.
 //
 // Problem: Multiply (Half, Bfloat16, Tf32 or SplitFp32), Element, as it lies; Q, K, V, Operands, EpilogueOperands and Y
 // over (matrix, head, row, column), Scores an expression over the product and Operands, Epilogue one over the result
 // and EpilogueOperands; heads, and how many of them share a head of K
 // and V (sharing), depth, width, yPadding, emptyRowsAreZero; q_row, k_row, v_row, elements between rows, and q_copy,
 // k_copy, v_copy, bytes that rows are aligned to and copied by; and queries, keys, wide and how they lie
-// (Lengths, of attention_lengths.cuh), where the launch passes none.
+// (Lengths, of attention/lengths.cuh), where the launch passes none.
 #pragma once
 
-#include <wpk/kernels/attention_staging.cuh>
+#include <wpk/kernels/attention/staging.cuh>
+#include <wpk/kernels/attention/tile.cuh>
 #include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/tile_attention.cuh>
 
 namespace wpk
 {

@@ -11,19 +11,19 @@ from wpk.dtypes import Precision
 from wpk.expression import flops
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Attention, Tensor
-from wpk.schedules import mma_tiles
-from wpk.schedules.attention_view import (
+from wpk.schedules.limit import Limit
+from wpk.schedules.multiplication import MULTIPLY_TYPES
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
+from wpk.schedules.template import Schedule
+from wpk.schedules.tiles import mma
+from wpk.schedules.tiles.matrix import target_limits
+from wpk.schedules.unit import Type, Wide
+from wpk.schedules.views.attention import (
     attention_blocks,
     attention_members,
     attention_sizes,
     why_not_attention,
 )
-from wpk.schedules.limit import Limit
-from wpk.schedules.matrix_tiles import target_limits
-from wpk.schedules.multiplication import MULTIPLY_TYPES
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.template import Schedule
-from wpk.schedules.unit import Type, Wide
 from wpk.targets import Target
 
 _WARP, _TILE_ROWS, _TILE_COLUMNS = 32, 16, 16
@@ -88,7 +88,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
         """See `ScheduleTemplate.why_not`."""
         stored = problem.precision.storage
         for name, tensor in (("q", problem.q), ("k", problem.k), ("v", problem.v)):
-            reason = mma_tiles.needs(tensor.dtype, problem.precision, target)
+            reason = mma.needs(tensor.dtype, problem.precision, target)
             reason = reason or _why_not_copied(name, tensor)
             if reason is not None:
                 return reason
@@ -107,7 +107,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
         }
 
     def _limits(self, problem: Attention) -> Sequence[Limit]:
-        """What tile_attention.cuh can compute."""
+        """What attention/tile.cuh can compute."""
         # Elements that warps copy: of the queries and the keys, and of the values.
         least = min(map(_copied, (problem.q, problem.k, problem.v)))
         copied = f"{least * _MAX_COPIES * _WARP // problem.q.dtype.bytes} * warps_m * warps_n"

@@ -2,14 +2,14 @@
 //
 // A warp has one row of queries and walks 32 keys at a time: each lane computes the score of one key, then all lanes
 // add the values of all 32 keys, each lane columns of its own. Exponentials are relative to the largest score so far
-// (tile_attention.cuh says more).
+// (attention/tile.cuh says more).
 //
 // Problem: Q, K, V, Operands, EpilogueOperands and Y over (matrix, head, row, column), Scores an expression over the
 // product and Operands, Epilogue one over the result and EpilogueOperands; heads, and how many of them share a head of
 // K and V (sharing), depth, width, yPadding; and queries, keys and wide, where the launch passes none.
 #pragma once
 
-#include <wpk/kernels/attention_lengths.cuh>
+#include <wpk/kernels/attention/lengths.cuh>
 #include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>

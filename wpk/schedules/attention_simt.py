@@ -10,16 +10,16 @@ from wpk.dims import ceil_div
 from wpk.expression import flops
 from wpk.performance import Columns, Work
 from wpk.problems import Attention
-from wpk.schedules.attention_view import (
+from wpk.schedules.limit import Limit
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
+from wpk.schedules.streaming import Stream
+from wpk.schedules.template import Schedule
+from wpk.schedules.views.attention import (
     attention_blocks,
     attention_members,
     attention_sizes,
     why_not_attention,
 )
-from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.streaming import Stream
-from wpk.schedules.template import Schedule
 from wpk.targets import Target
 
 _WARP, _MAX_WARPS = 32, 32

@@ -9,6 +9,7 @@ import numpy as np
 from wpk.dtypes import DType
 from wpk.performance import Columns, Work
 from wpk.problems import BoxSelection
+from wpk.schedules.block_limits import thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
@@ -76,8 +77,7 @@ class BoxSelectionTemplate(SingleKernelTemplate[BoxSelection, BoxSelectionSchedu
     def _target_limits(self, problem: BoxSelection, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`."""
         del problem
-        most = target.max_threads_block
-        return (Limit(f"threads <= {most}", f"a block of the target has at most {most} threads"),)
+        return (thread_limit(target),)
 
     def work(self, problem: BoxSelection, columns: Columns, target: Target) -> Work:
         """Scores and boxes once; half of the boxes wait in a turn, and are in the caches."""

@@ -16,16 +16,22 @@ from wpk.dims import product
 from wpk.dtypes import Precision
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import ClampedConvolution, Convolution, stored_slots
-from wpk.schedules import mma_tiles
-from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.group_tiles import CHUNK, GroupTiles, few_channels, few_filters
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_epilogue import passed_bytes
-from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.template import Schedule
+from wpk.schedules.tiles import mma
+from wpk.schedules.tiles.groups import CHUNK, GroupTiles, few_channels, few_filters
+from wpk.schedules.tiles.matrix import target_limits, up_to
+from wpk.schedules.tiles.pixels import (
+    THREADS,
+    WHOLE_TILES,
+    PixelSchedule,
+    accumulator_limit,
+    patch_sides,
+)
 from wpk.schedules.unit import Type, Wide
+from wpk.schedules.views.convolution import ConvolutionView, why_too_large
 from wpk.targets import Target
 
 _PRECISIONS = (Precision.FP16, Precision.BF16)
@@ -35,29 +41,14 @@ _COPY_BYTES = 16
 
 
 @dataclass(frozen=True)
-class GroupedSchedule(Schedule):
-    """Tiles of a block, and its warps.
+class GroupedSchedule(PixelSchedule):
+    """Parameters of conv_grouped.cuh; filters of a block are those of whole groups.
 
     Attributes:
-        tile_p: Rows of output pixels of a tile.
-        tile_q: Columns of output pixels of a tile.
-        block_n: Filters of a block, those of whole groups.
-        warps_m: Warps along the pixels.
-        warps_n: Warps along the filters.
         early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
-    tile_p: int
-    tile_q: int
-    block_n: int
-    warps_m: int
-    warps_n: int
     early: int = 0
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.warps_m * self.warps_n * 32
 
 
 class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
@@ -80,7 +71,7 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
         if problem.transposed:
             return "transposed: the taps of an output pixel are no neighbours"
         reason = _why_no_groups(problem) or _why_not_copied(problem)
-        reason = reason or mma_tiles.needs(problem.x.dtype, problem.precision, target)
+        reason = reason or mma.needs(problem.x.dtype, problem.precision, target)
         return reason or why_too_large(problem)
 
     def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
@@ -103,12 +94,9 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
         """What tile_groups.cuh can compute."""
         tiles, channels = GroupTiles.of(problem), problem.c // problem.groups
         filters = problem.k // problem.groups
-        warp, threads = "(block_n // warps_n)", "(32 * warps_m * warps_n)"
-        rows, columns = tiles.patch_pixels
+        warp, (rows, columns) = "(block_n // warps_n)", patch_sides(problem)
         return (
-            Limit("tile_q % 8 == 0", "eight neighbouring pixels lie in all banks"),
-            Limit("tile_p * tile_q % (16 * warps_m) == 0", "a warp has whole tiles of 16 pixels"),
-            Limit("block_n % (16 * warps_n) == 0", "a warp has whole pairs of tiles of 8 filters"),
+            *WHOLE_TILES,
             Limit(
                 f"block_n % {filters} == 0 and block_n // {filters} * {channels} % {CHUNK} == 0",
                 f"a block has whole groups, and whole chunks of {CHUNK} channels",
@@ -117,16 +105,13 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
                 f"{warp} % {filters} == 0 or {filters} % {warp} == 0",
                 "a warp has whole groups, or a part of one",
             ),
-            Limit(
-                f"tile_p * tile_q * block_n <= {_MOST_ACCUMULATORS} * {threads}",
-                f"a thread has at most {_MOST_ACCUMULATORS} accumulators",
-            ),
+            accumulator_limit(_MOST_ACCUMULATORS),
             Limit(
                 f"{warp} // 8 * {2 * tiles.steps} <= {_MOST_HELD}",
                 f"a thread holds at most {_MOST_HELD} words of filters",
             ),
             Limit(
-                f"ceil_div({rows} * {columns} * ceil_div(block_n // {filters} * {channels}, {CHUNK}), {threads})"
+                f"ceil_div({rows} * {columns} * ceil_div(block_n // {filters} * {channels}, {CHUNK}), {THREADS})"
                 f" <= {_MOST_COPIES}",
                 f"a thread asks for at most {_MOST_COPIES} chunks of a patch",
             ),

@@ -14,15 +14,16 @@ from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
 from wpk.performance import Columns, Work
 from wpk.problems import ClampedConvolution, Convolution
-from wpk.schedules import convolution_copies, halo_tiles
-from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.halo_tiles import HaloTiles, carries
+from wpk.schedules import convolution_copies
 from wpk.schedules.limit import Limit
-from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
+from wpk.schedules.tiles import halo
+from wpk.schedules.tiles.halo import HaloTiles, carries
+from wpk.schedules.tiles.matrix import target_limits, up_to
 from wpk.schedules.unit import Type
+from wpk.schedules.views.convolution import ConvolutionView, why_too_large
 from wpk.schedules.wgmma.costs import GROUP_ROWS, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma.persistent import persistent_limits
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
@@ -106,11 +107,11 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         }
 
     def _limits(self, problem: Convolution) -> Sequence[Limit]:
-        return halo_tiles.limits(problem)
+        return halo.limits(problem)
 
     def _target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         return (
-            *halo_tiles.useful_limits(problem),
+            *halo.useful_limits(problem),
             *target_limits(target, WHOLE_WARPGROUPS),
             *persistent_limits(target),
         )

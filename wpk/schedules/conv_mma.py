@@ -10,12 +10,12 @@ from typing import ClassVar
 
 from wpk.dtypes import Precision
 from wpk.problems import Convolution
-from wpk.schedules import mma_tiles
-from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
-from wpk.schedules.mma_tiles import MmaSchedule, MmaTiles
 from wpk.schedules.multiplication import multiplied_as, multiply_type
+from wpk.schedules.tiles import mma
+from wpk.schedules.tiles.mma import MmaSchedule, MmaTiles
 from wpk.schedules.unit import Members
+from wpk.schedules.views.convolution import ConvolutionView, input_vector, why_too_large
 from wpk.targets import Target
 
 _FILTER_COPY_BYTES = 16
@@ -34,7 +34,7 @@ class ConvMmaTemplate(MatrixTemplate[Convolution, MmaSchedule]):
         """See `ScheduleTemplate.why_not`."""
         if problem.is_depthwise:
             return "every group has one input channel: tensor cores would multiply zeros"
-        reason = mma_tiles.needs(problem.x.dtype, problem.precision, target)
+        reason = mma.needs(problem.x.dtype, problem.precision, target)
         return reason or why_too_large(problem)
 
     def packing(self, problem: Convolution, schedule: MmaSchedule) -> str:
@@ -48,7 +48,7 @@ class ConvMmaTemplate(MatrixTemplate[Convolution, MmaSchedule]):
         return {"Multiply": multiply_type(precision, problem.x.dtype, precision.storage)}
 
     def _view(self, problem: Convolution) -> ConvolutionView:
-        vector = input_vector(problem, mma_tiles.most_together(problem.precision))
+        vector = input_vector(problem, mma.most_together(problem.precision))
         return ConvolutionView(problem, vector)
 
     def _tiles(self, problem: Convolution) -> MmaTiles:

@@ -16,17 +16,17 @@ from wpk.dims import ceil_div, product
 from wpk.dtypes import Precision
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import ClampedConvolution, Convolution, stored_slots
-from wpk.schedules import mma_tiles
-from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_epilogue import passed_bytes
-from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.packings import CHANNELS, product_steps
-from wpk.schedules.patch_tiles import PatchTiles, patch_pixels
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.template import Schedule
+from wpk.schedules.tiles import mma
+from wpk.schedules.tiles.matrix import target_limits, up_to
+from wpk.schedules.tiles.patch import PatchTiles, patch_pixels
+from wpk.schedules.tiles.pixels import THREADS, WHOLE_TILES, PixelSchedule, accumulator_limit
 from wpk.schedules.unit import Type
+from wpk.schedules.views.convolution import ConvolutionView, why_too_large
 from wpk.targets import Target
 
 _MOST_STEPS = 64
@@ -36,32 +36,17 @@ _VECTOR_BYTES = 16
 
 
 @dataclass(frozen=True)
-class PatchSchedule(Schedule):
-    """Tiles of a block, and its warps.
+class PatchSchedule(PixelSchedule):
+    """Parameters of conv_patch.cuh.
 
     Attributes:
-        tile_p: Rows of output pixels of a tile.
-        tile_q: Columns of output pixels of a tile.
-        block_n: Filters of a block.
-        warps_m: Warps along the pixels.
-        warps_n: Warps along the filters.
         tiles: Tiles that a block computes one after the other, its filters kept; the next one's
             patch is loaded meanwhile.
         early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
-    tile_p: int
-    tile_q: int
-    block_n: int
-    warps_m: int
-    warps_n: int
     tiles: int = 1
     early: int = 0
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.warps_m * self.warps_n * 32
 
 
 class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
@@ -89,7 +74,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             return f"dilated by {problem.dilation}: the taps of a chunk are neighbours"
         if (steps := product_steps(problem, problem.precision.storage.bytes)) > _MOST_STEPS:
             return f"a filter of {problem.filter} takes {steps} steps, at most {_MOST_STEPS} are"
-        reason = mma_tiles.needs(problem.x.dtype, problem.precision, target)
+        reason = mma.needs(problem.x.dtype, problem.precision, target)
         return reason or why_too_large(problem)
 
     def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
@@ -109,19 +94,13 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
         is_split = problem.precision is Precision.FP32
         most = _SPLIT_ACCUMULATORS if is_split else _MOST_ACCUMULATORS
         rows, columns = patch_pixels(problem)
-        threads = "(32 * warps_m * warps_n)"
         return (
-            Limit("tile_q % 8 == 0", "eight neighbouring pixels lie in all banks"),
-            Limit("tile_p * tile_q % (16 * warps_m) == 0", "a warp has whole tiles of 16 pixels"),
-            Limit("block_n % (16 * warps_n) == 0", "a warp has whole pairs of tiles of 8 filters"),
+            *WHOLE_TILES,
             Limit("(block_n & (block_n - 1)) == 0", "filters of a block are a power of two"),
             Limit("tiles >= 1", "a block has a tile"),
+            accumulator_limit(most),
             Limit(
-                f"tile_p * tile_q * block_n <= {most} * {threads}",
-                f"a thread has at most {most} accumulators",
-            ),
-            Limit(
-                f"ceil_div({rows} * {columns}, {threads}) * {problem.c} <= {_MOST_HELD}",
+                f"ceil_div({rows} * {columns}, {THREADS}) * {problem.c} <= {_MOST_HELD}",
                 f"a thread holds at most {_MOST_HELD} values of a patch",
             ),
         )
@@ -139,7 +118,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
         return Work(
             unit=problem.precision,
             element_bytes=problem.x.dtype.bytes,
-            blocks=np.ceil(tiles / steps) * np.ceil(_stored(problem) / columns["block_n"]),
+            blocks=np.ceil(tiles / steps) * of.tiles_of_filters,
             threads=of.threads,
             shared_bytes=of.shared_bytes,
             registers=of.registers,
@@ -196,17 +175,12 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             },
             grid=(
                 ceil_div(all_tiles, schedule.tiles),
-                -(-_stored(problem) // schedule.block_n),
+                int(tiles.tiles_of_filters[0]),
                 1,
             ),
             threads=schedule.threads,
             shared_bytes=int(tiles.shared_bytes[0]),
         )
-
-
-def _stored(problem: Convolution) -> int:
-    """Columns that are written: filters and y's padding."""
-    return problem.k + problem.y.padding
 
 
 def _vector(problem: Convolution) -> int:

@@ -7,10 +7,10 @@ of any floating type; products and sums are fp32.
 from typing import ClassVar
 
 from wpk.problems import Convolution
-from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
-from wpk.schedules.simt_tiles import SimtSchedule, SimtTiles
+from wpk.schedules.tiles.simt import SimtSchedule, SimtTiles
 from wpk.schedules.unit import Members, Type
+from wpk.schedules.views.convolution import ConvolutionView, input_vector, why_too_large
 from wpk.targets import Target
 
 _VECTOR = 4

@@ -12,7 +12,6 @@ from wpk.dtypes import DType
 from wpk.expression import flops
 from wpk.performance import Columns, Work
 from wpk.problems import Convolution, Tensor
-from wpk.schedules.depthwise_tile import TILE_LOADS, TILE_PRODUCTS, TILE_WORDS, DepthwiseTile
 from wpk.schedules.image import ORDER, Image, both_axes, image_members
 from wpk.schedules.limit import Figures, Limit
 from wpk.schedules.packings import depthwise_row
@@ -20,6 +19,7 @@ from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import constants_mask, cpp_tensor, is_wide, why_operand_missing
 from wpk.schedules.template import Schedule
+from wpk.schedules.tiles.depthwise import TILE_LOADS, TILE_PRODUCTS, TILE_WORDS, DepthwiseTile
 from wpk.schedules.unit import Type
 from wpk.targets import Target
 

@@ -11,6 +11,7 @@ from wpk.dims import ceil_div, product
 from wpk.expression import flops
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Convolution
+from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.depthwise import DepthwiseSchedule, DepthwiseTemplate
 from wpk.schedules.image import Image
 from wpk.schedules.limit import Limit
@@ -112,13 +113,9 @@ class DepthwiseRowsTemplate(SingleKernelTemplate[Convolution, DepthwiseRowsSched
         """No more lanes than channels, and what the target holds."""
         image = Image.of(problem)
         channels = image.c + image.padding_c
-        room = target.max_shared_block
         return (
             Limit(f"lanes * vector < {2 * channels}", f"there are {channels} channels"),
-            Limit(
-                f"shared_bytes <= {room}",
-                f"a block of the target has at most {room} bytes of shared memory",
-            ),
+            shared_limit(target),
         )
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:

@@ -9,6 +9,7 @@ import numpy as np
 
 from wpk.performance import Columns, Work
 from wpk.problems import Determinant, Tensor
+from wpk.schedules.block_limits import STATIC_SHARED_BYTES, declared_limit, thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide
@@ -16,9 +17,6 @@ from wpk.schedules.strided import cpp_tensor, is_wide, why_unaddressable
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type, Wide
 from wpk.targets import Target
-
-_STATIC_SHARED_BYTES = 48 * 1024
-"""Shared memory that a kernel may declare."""
 
 _OUTER_AXES = 4
 
@@ -58,7 +56,7 @@ class DeterminantTemplate(SingleKernelTemplate[Determinant, DeterminantSchedule]
             return f"{len(problem.outer)} outer axes, at most {_OUTER_AXES} are carried"
         if not (problem.x.dtype.is_float and problem.y.dtype.is_float):
             return f"determinants of {problem.x.dtype} in {problem.y.dtype}"
-        if _matrix_bytes(problem) > _STATIC_SHARED_BYTES:
+        if _matrix_bytes(problem) > STATIC_SHARED_BYTES:
             return f"matrices of {problem.size} rows take {_matrix_bytes(problem)} bytes of shared memory"
         if problem.y.padding:
             return f"the output is padded by {problem.y.padding}"
@@ -77,24 +75,18 @@ class DeterminantTemplate(SingleKernelTemplate[Determinant, DeterminantSchedule]
         """Blocks of whole warps; matrices fit the shared memory."""
         return (
             Limit("matrices * splits % 32 == 0", "a block has whole warps"),
-            Limit(
-                f"matrices * {_matrix_bytes(problem)} <= {_STATIC_SHARED_BYTES}",
-                f"matrices take at most {_STATIC_SHARED_BYTES} bytes, which a kernel may declare",
-            ),
+            declared_limit(f"matrices * {_matrix_bytes(problem)}", "matrices"),
         )
 
     def _target_limits(self, problem: Determinant, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no more threads than work."""
-        most = target.max_threads_block
-        few = _STATIC_SHARED_BYTES // _matrix_bytes(problem) < 32
+        few = STATIC_SHARED_BYTES // _matrix_bytes(problem) < 32
         return (
             Limit(
                 f"splits < {max(2 * problem.size, 33 if few else 2)}",
                 f"threads share the {problem.size} columns of a matrix",
             ),
-            Limit(
-                f"matrices * splits <= {most}", f"a block of the target has at most {most} threads"
-            ),
+            thread_limit(target, "matrices * splits"),
         )
 
     def work(self, problem: Determinant, columns: Columns, target: Target) -> Work:

@@ -9,6 +9,7 @@ from wpk.dtypes import DType
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Elementwise, Tensor
+from wpk.schedules.block_limits import declared_limit
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain
 from wpk.schedules.limit import Limit
@@ -18,9 +19,6 @@ from wpk.schedules.strided import SECTOR_BYTES, cpp_tensor, is_wide, moved_bytes
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.targets import Target
-
-STATIC_SHARED_BYTES = 48 * 1024
-"""Shared memory that a kernel may declare; more would have to be asked for at the launch."""
 
 _BANK_BYTES = 4
 _WARP = 32
@@ -77,10 +75,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
         line, gap = _line_bytes(problem)
         return (
             Limit("tile * tile % (vector * threads) == 0", "threads divide the vectors of a tile"),
-            Limit(
-                f"tile * (tile * {line} + {gap}) <= {STATIC_SHARED_BYTES}",
-                f"tiles take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
-            ),
+            declared_limit(f"tile * (tile * {line} + {gap})", "tiles"),
         )
 
     def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:

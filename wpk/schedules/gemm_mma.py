@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.problems import Matmul
-from wpk.schedules import mma_tiles
 from wpk.schedules.limit import Limit
-from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
-from wpk.schedules.mma_tiles import MmaSchedule, MmaTiles
 from wpk.schedules.multiplication import multiplied_as, multiply_type
 from wpk.schedules.row_norm import fragment_products, fragment_slots, norm_limits
+from wpk.schedules.tiles import mma
+from wpk.schedules.tiles.mma import MmaSchedule, MmaTiles
 from wpk.schedules.unit import Members
+from wpk.schedules.views.matmul import MatmulView, why_too_large
 from wpk.targets import Target
 
 _MIN_COPY_BYTES = 4
@@ -34,7 +34,7 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
     def why_not(self, problem: Matmul, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
         for dtype in (problem.a.dtype, self._view(problem).b_dtype):
-            if (reason := mma_tiles.needs(dtype, problem.precision, target)) is not None:
+            if (reason := mma.needs(dtype, problem.precision, target)) is not None:
                 return reason
         return why_too_large(problem)
 
@@ -55,7 +55,7 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
         }
 
     def _view(self, problem: Matmul) -> MatmulView:
-        return MatmulView(problem, mma_tiles.most_together(problem.precision))
+        return MatmulView(problem, mma.most_together(problem.precision))
 
     def _tiles(self, problem: Matmul) -> MmaTiles:
         """How the operands reach shared memory: mirrors Loading of the header."""

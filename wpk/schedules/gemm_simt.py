@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 from wpk.problems import Matmul
-from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_template import MatrixTemplate
 from wpk.schedules.row_norm import why_normed
-from wpk.schedules.simt_tiles import SimtSchedule, SimtTiles
+from wpk.schedules.tiles.simt import SimtSchedule, SimtTiles
+from wpk.schedules.views.matmul import MatmulView, why_too_large
 from wpk.targets import Target
 
 _ACCESS_BYTES = 16

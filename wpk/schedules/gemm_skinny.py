@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import FEW_ROWS, Matmul
 from wpk.schedules.limit import Limit
-from wpk.schedules.matmul_view import MatmulView, why_too_large
-from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.row_norm import why_normed
 from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
-from wpk.schedules.skinny_tiles import SkinnyTiles
 from wpk.schedules.split import split_limits, useful_split
 from wpk.schedules.template import Schedule
+from wpk.schedules.tiles.matrix import target_limits
+from wpk.schedules.tiles.skinny import SkinnyTiles
 from wpk.schedules.unit import Members
+from wpk.schedules.views.matmul import MatmulView, why_too_large
 from wpk.targets import Target
 
 _MOST_TOGETHER = 16

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from wpk.performance import Columns, Work
 from wpk.problems import IndexedWrite, WriteKind
+from wpk.schedules.block_limits import declared_limit, thread_limit
 from wpk.schedules.indexed_write import index_members, shares_index, why_not_written
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -14,9 +15,6 @@ from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import is_wide, vector_widths
 from wpk.schedules.template import Schedule
 from wpk.targets import Target
-
-_STATIC_SHARED_BYTES = 48 * 1024
-"""Shared memory that a kernel may declare."""
 
 _WORD = 4
 """Bytes of an update's number."""
@@ -71,19 +69,13 @@ class LatestWriteTemplate(SingleKernelTemplate[IndexedWrite, LatestWriteSchedule
     def _limits(self, problem: IndexedWrite) -> Sequence[Limit]:
         """Numbers of updates fit the shared memory."""
         del problem
-        return (
-            Limit(
-                f"places * {_WORD} <= {_STATIC_SHARED_BYTES}",
-                f"numbers take at most {_STATIC_SHARED_BYTES} bytes, which a kernel may declare",
-            ),
-        )
+        return (declared_limit(f"places * {_WORD}", "numbers"),)
 
     def _target_limits(self, problem: IndexedWrite, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no more places than there are."""
-        most = target.max_threads_block
         return (
             Limit(f"places < {max(2 * problem.size, 33)}", f"a row has {problem.size} places"),
-            Limit(f"threads <= {most}", f"a block of the target has at most {most} threads"),
+            thread_limit(target),
         )
 
     def work(self, problem: IndexedWrite, columns: Columns, target: Target) -> Work:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.schedules.limit import Limit
-from wpk.schedules.matrix_tiles import TileCosts, target_limits
-from wpk.schedules.matrix_view import MatrixSizes, MatrixView
 from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.split import split_limits, useful_split
 from wpk.schedules.template import P, Schedule
+from wpk.schedules.tiles.matrix import TileCosts, target_limits
 from wpk.schedules.unit import Members
+from wpk.schedules.views.matrix import MatrixSizes, MatrixView
 from wpk.targets import Target
 
 

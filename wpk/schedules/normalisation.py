@@ -8,6 +8,7 @@ import numpy as np
 
 from wpk.performance import Columns, Work
 from wpk.problems import Normalisation
+from wpk.schedules.block_limits import thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.normalised_rows import MAX_CACHED, PASSES, NormalisedRows
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -100,7 +101,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
 
     def _target_limits(self, problem: Normalisation, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no warp is idle, and no lane has much of a row alone."""
-        most, room = target.max_threads_block, problem.cols + problem.y.padding
+        room = problem.cols + problem.y.padding
         return (
             Limit(
                 f"threads <= {_WARP} or threads * vector < {2 * room}",
@@ -114,7 +115,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
                 f"rows == 1 or threads * rows <= {_MOST_SHARED}",
                 f"blocks of several rows have at most {_MOST_SHARED} threads",
             ),
-            Limit(f"threads * rows <= {most}", f"a block of the target has at most {most} threads"),
+            thread_limit(target, "threads * rows"),
         )
 
     def work(self, problem: Normalisation, columns: Columns, target: Target) -> Work:

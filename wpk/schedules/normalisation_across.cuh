@@ -121,7 +121,22 @@ struct NormTile
         }
     };
 
-    // The prologue's values to shared memory; loads go out in groups.
+    // Loads of a thread's next runs go out together.
+    template <class Item, class Operands, int Count>
+    WPK_DEVICE void ask(Operands (&operands)[Count], const void* const* pointers, int first) const
+    {
+        WPK_UNROLL
+        for (int j = 0; j < Count; ++j)
+        {
+            const Item item(first + j * threads);
+            const int valid =
+                first + j * threads < Item::count ? item.within(*this, Problem::rows, Problem::columns) : 0;
+            if (valid > 0)
+                operands[j].load(pointers, valid, leading, o1, item.slow(*this), item.fast(*this));
+        }
+    }
+
+    // The prologue's values to shared memory.
     WPK_DEVICE void read(const void* const* inputs) const
     {
         constexpr int V = Problem::readTogether;
@@ -132,15 +147,7 @@ struct NormTile
         for (int first = static_cast<int>(threadIdx.x); first < Item::count; first += atOnce * threads)
         {
             Operands operands[atOnce];
-            WPK_UNROLL
-            for (int j = 0; j < atOnce; ++j)
-            {
-                const Item item(first + j * threads);
-                const int valid =
-                    first + j * threads < Item::count ? item.within(*this, Problem::rows, Problem::columns) : 0;
-                if (valid > 0)
-                    operands[j].load(inputs, valid, leading, o1, item.slow(*this), item.fast(*this));
-            }
+            ask<Item>(operands, inputs, first);
             WPK_UNROLL
             for (int j = 0; j < atOnce; ++j)
             {
@@ -158,7 +165,7 @@ struct NormTile
         }
     }
 
-    // Normalised, with what follows, to y; operands are asked for in groups.
+    // Normalised, with what follows, to y.
     WPK_DEVICE void write(const void* const* pointers, void* y) const
     {
         constexpr int V = Problem::writtenTogether;
@@ -170,15 +177,7 @@ struct NormTile
         for (int first = static_cast<int>(threadIdx.x); first < Item::count; first += atOnce * threads)
         {
             Operands operands[atOnce];
-            WPK_UNROLL
-            for (int j = 0; j < atOnce; ++j)
-            {
-                const Item item(first + j * threads);
-                const int valid =
-                    first + j * threads < Item::count ? item.within(*this, Problem::rows, Problem::columns) : 0;
-                if (valid > 0)
-                    operands[j].load(pointers, valid, leading, o1, item.slow(*this), item.fast(*this));
-            }
+            ask<Item>(operands, pointers, first);
             WPK_UNROLL
             for (int j = 0; j < atOnce; ++j)
             {

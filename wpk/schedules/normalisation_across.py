@@ -10,7 +10,7 @@ from wpk.dims import product
 from wpk.expression import cpp_type
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Normalisation
-from wpk.schedules.across_view import AcrossView, across_view
+from wpk.schedules.block_limits import cluster_limits, cluster_sizes, shared_limit, thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.normalised_rows import PASSES, NormalisedRows
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
@@ -29,12 +29,10 @@ from wpk.schedules.strided import (
 )
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
+from wpk.schedules.views.across import AcrossView, across_view
 from wpk.targets import Target
 
 _WARP, _BARRIER_BYTES = 32, 8
-_CLUSTERS_SINCE = (9, 0)
-_LARGE_CLUSTERS = (9, 10)
-"""Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
 
 _ROUND_CYCLES, _MEETING_CYCLES, _ALONE_CYCLES = 700.0, 900.0, 140.0
 """Of a round of loads behind the first, and of a statistic of several blocks, as of normalisation_cluster; of one of a block
@@ -96,12 +94,10 @@ class NormalisationAcrossTemplate(SingleKernelTemplate[Normalisation, Normalisat
 
     def _axes(self, problem: Normalisation, target: Target) -> dict[str, tuple[int, ...]]:
         """Rows, threads, blocks that share them."""
-        clusters = (4, 8, 2) if target.capability >= _CLUSTERS_SINCE else ()
-        large = (16,) if target.capability[0] in _LARGE_CLUSTERS else ()
         return {
             "rows": (16, 32, 8, 64),
             "threads": (512, 256, 1024, 128),
-            "blocks": (*clusters, *large, 1),
+            "blocks": cluster_sizes((4, 8, 2), target),
         }
 
     def _limits(self, problem: Normalisation) -> Sequence[Limit]:
@@ -116,30 +112,19 @@ class NormalisationAcrossTemplate(SingleKernelTemplate[Normalisation, Normalisat
         """Clusters that the target has; tiles that fit, and that are not mostly empty."""
         view = _view(problem)
         unit, room = _unit(view), _column_room(view)
-        size, most, shared = (
-            problem.numbers.bytes,
-            target.max_threads_block,
-            target.max_shared_block,
-        )
+        size = problem.numbers.bytes
         share = f"(ceil_div(ceil_div({room}, blocks), {unit}) * {unit})"
         numbers = f"({_STATISTICS} * blocks + 3 + {share}) * {size}"
         limits = [
-            Limit(f"threads <= {most}", f"a block of the target has at most {most} threads"),
-            Limit(
-                f"rows * ({numbers} + {_STATISTICS * _BARRIER_BYTES}) <= {shared}",
-                f"a block of the target has at most {shared} bytes of shared memory",
-            ),
+            thread_limit(target),
+            shared_limit(target, f"rows * ({numbers} + {_STATISTICS * _BARRIER_BYTES})"),
             Limit(f"rows == 8 or rows < {2 * view.rows}", f"there are {view.rows} rows"),
             Limit(
                 f"blocks == 1 or {room} >= {_WARP} * blocks",
                 f"each block has {_WARP} of the {room} columns at least",
             ),
         ]
-        if target.capability < _CLUSTERS_SINCE:
-            limits.append(Limit("blocks == 1", f"{target.name} has no clusters"))
-        elif target.capability[0] not in _LARGE_CLUSTERS:
-            limits.append(Limit("blocks <= 8", f"clusters of {target.name} have 8 blocks at most"))
-        return limits
+        return [*limits, *cluster_limits(target)]
 
     def work(self, problem: Normalisation, columns: Columns, target: Target) -> Work:
         """Count the work, and a block's own way: rounds of loads, and statistics of the rows of a warp, one after another."""

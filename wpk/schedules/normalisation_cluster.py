@@ -9,6 +9,7 @@ import numpy as np
 from wpk.dims import product
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Normalisation
+from wpk.schedules.block_limits import cluster_limits, cluster_sizes, thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.normalised_rows import MAX_CACHED, PASSES, NormalisedRows
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
@@ -20,9 +21,6 @@ LEAST_ELEMENTS = 1 << 12
 """Of a row of one line: shorter ones are read by one block before a cluster has met."""
 
 _WARP, _BARRIER_BYTES = 32, 16
-_CLUSTERS_SINCE = (9, 0)
-_LARGE_CLUSTERS = (9, 10)
-"""Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
 
 _ROUND_CYCLES, _MEETING_CYCLES, _BLOCK_BYTES = 700.0, 900.0, 43.5
 """Of a round of loads behind the first, from L2 for the most part; of a statistic of several blocks: the trip of a store to
@@ -67,12 +65,10 @@ class NormalisationClusterTemplate(
 
     def _axes(self, problem: Normalisation, target: Target) -> dict[str, tuple[int, ...]]:
         """Vector, threads, blocks that share a row, cached or read again."""
-        clusters = (8, 4, 2) if target.capability >= _CLUSTERS_SINCE else ()
-        large = (16,) if target.capability[0] in _LARGE_CLUSTERS else ()
         return {
             "vector": NormalisedRows(problem).vectors(),
             "threads": (256, 512, 1024, 128, 64),
-            "blocks": (*clusters, *large, 1),
+            "blocks": cluster_sizes((8, 4, 2), target),
             "cached": (1, 0),
         }
 
@@ -96,20 +92,15 @@ class NormalisationClusterTemplate(
 
     def _target_limits(self, problem: Normalisation, target: Target) -> Sequence[Limit]:
         """Clusters that the target has, and no block that is idle."""
-        most = target.max_threads_block
         chunks = f"{problem.lines} * ceil_div({problem.cols + problem.y.padding}, vector)"
         limits = [
-            Limit(f"threads <= {most}", f"a block of the target has at most {most} threads"),
+            thread_limit(target),
             Limit(
                 f"blocks * threads < 2 * {chunks} or (blocks == 1 and threads == 64)",
                 "more threads than the row has vectors",
             ),
         ]
-        if target.capability < _CLUSTERS_SINCE:
-            limits.append(Limit("blocks == 1", f"{target.name} has no clusters"))
-        elif target.capability[0] not in _LARGE_CLUSTERS:
-            limits.append(Limit("blocks <= 8", f"clusters of {target.name} have 8 blocks at most"))
-        return limits
+        return [*limits, *cluster_limits(target)]
 
     def work(self, problem: Normalisation, columns: Columns, target: Target) -> Work:
         """Count the work, and a block's own way: latencies of statistics, and its share of what is read and written."""

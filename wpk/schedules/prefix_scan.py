@@ -9,6 +9,7 @@ import numpy as np
 
 from wpk.performance import Columns, Work
 from wpk.problems import PrefixScan
+from wpk.schedules.block_limits import declared_limit, thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
@@ -16,9 +17,6 @@ from wpk.schedules.strided import cpp_tensor, is_wide, why_unaddressable
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Enumerator, Type
 from wpk.targets import Target
-
-_STATIC_SHARED_BYTES = 48 * 1024
-"""Shared memory that a kernel may declare."""
 
 _OUTER_AXES = 4
 
@@ -75,21 +73,17 @@ class PrefixScanTemplate(SingleKernelTemplate[PrefixScan, PrefixScanSchedule]):
             Limit("(rows & (rows - 1)) == 0", "rows of a block are a power of two"),
             Limit("(splits & (splits - 1)) == 0", "threads of a row are a power of two"),
             Limit("rows * splits % 32 == 0", "a block has whole warps"),
-            Limit(
-                f"rows * splits * {_value_bytes(problem)} <= {_STATIC_SHARED_BYTES}",
-                f"values take at most {_STATIC_SHARED_BYTES} bytes, which a kernel may declare",
-            ),
+            declared_limit(f"rows * splits * {_value_bytes(problem)}", "values"),
         )
 
     def _target_limits(self, problem: PrefixScan, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no more threads than work."""
-        most = target.max_threads_block
         return (
             Limit(
                 f"splits < {2 * problem.size}",
                 f"threads share the {problem.size} elements of a row",
             ),
-            Limit(f"rows * splits <= {most}", f"a block of the target has at most {most} threads"),
+            thread_limit(target, "rows * splits"),
         )
 
     def work(self, problem: PrefixScan, columns: Columns, target: Target) -> Work:

@@ -7,15 +7,15 @@
 // thread has a few units of a few sequences, whose c and unrounded h it keeps.
 //
 // States travel rounded to R's type; `exchange` says how: 0 through a cluster, 1 through global memory where blocks
-// count arrivals, 2 through global memory where each pair of states says which it is (recurrent_exchange.cuh).
+// count arrivals, 2 through global memory where each pair of states says which it is (recurrent/exchange.cuh).
 //
-// Problem: as in recurrent_cell.cuh; R over (row, column), Y over (sequence, step, column); steps, slots, isReverse,
+// Problem: as in recurrent/cell.cuh; R over (row, column), Y over (sequence, step, column); steps, slots, isReverse,
 // inputs.
 #pragma once
 
-#include <wpk/kernels/recurrent_elements.cuh>
-#include <wpk/kernels/recurrent_exchange.cuh>
-#include <wpk/kernels/recurrent_team.cuh>
+#include <wpk/kernels/recurrent/elements.cuh>
+#include <wpk/kernels/recurrent/exchange.cuh>
+#include <wpk/kernels/recurrent/team.cuh>
 #include <wpk/kernels/split_k.cuh>
 
 namespace wpk

@@ -10,11 +10,12 @@ from wpk.dims import ceil_div
 from wpk.dtypes import DType
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Recurrence
+from wpk.schedules.block_limits import largest_cluster, shared_limit
 from wpk.schedules.limit import Limit
-from wpk.schedules.recurrence_view import recurrence_members, resets_first, why_not_recurrence
 from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.streaming import Stream
 from wpk.schedules.template import Schedule
+from wpk.schedules.views.recurrence import recurrence_members, resets_first, why_not_recurrence
 from wpk.targets import Target
 
 CLUSTER, GRID, WORDS = 0, 1, 2
@@ -25,7 +26,6 @@ _WARP, _TILE, _RUN, _WORD = 32, 16, 8, 4
 _STRIDE_PAD, _SUM_STRIDE = 32, 20
 _MAX_CLUSTER, _MAX_WARPS = 16, 16
 _OTHER_REGISTERS = 64
-_CLUSTERS_SINCE, _TENSOR_CORES_SINCE = (9, 0), (8, 0)
 _EXCHANGE_CYCLES = np.array([900.0, 3600.0, 2400.0])
 """Of a step by ``exchange``, from the last state that a block computes to the first that another one multiplies.
 Assumptions, not measured yet."""
@@ -61,7 +61,7 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
 
     def why_not(self, problem: Recurrence, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        if target.capability < _TENSOR_CORES_SINCE:
+        if not target.has_async_copy:
             return f"{target.name} has no asynchronous copies"
         if problem.r.dtype not in (DType.FP16, DType.BF16):
             return f"R is {problem.r.dtype.value}; tensor cores multiply 16 bits here"
@@ -76,7 +76,7 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
     def _axes(self, problem: Recurrence, target: Target) -> dict[str, tuple[int, ...]]:
         """Shares of the units, sequences of a team, how they meet."""
         sequences = tuple(n for n in (8, 16, 32) if n == 8 or n < 2 * problem.batch.value)
-        clusters = (CLUSTER,) if target.capability >= _CLUSTERS_SINCE else ()
+        clusters = (CLUSTER,) if largest_cluster(target) > 1 else ()
         return {
             "units": (16, 32, 64),
             "sequences": sequences,
@@ -106,12 +106,13 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
 
     def _target_limits(self, problem: Recurrence, target: Target) -> Sequence[Limit]:
         """Registers and shared memory of a block, and blocks that run at once."""
-        room, file, hidden = target.max_shared_block, target.registers_sm, problem.hidden
-        useful = -(-problem.batch.value // 8)
+        file, hidden = target.registers_sm, problem.hidden
+        useful, largest = -(-problem.batch.value // 8), largest_cluster(target)
         return (
+            shared_limit(target),
             Limit(
-                f"shared_bytes <= {room}",
-                f"a block of the target has at most {room} bytes of shared memory",
+                f"exchange >= 1 or {hidden} // units <= {largest}",
+                f"clusters of {target.name} have at most {largest} blocks",
             ),
             Limit("registers <= 255", "a thread has at most 255 registers"),
             Limit(f"registers * threads <= {file}", f"a block has at most {file} registers"),

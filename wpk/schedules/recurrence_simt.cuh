@@ -4,12 +4,12 @@
 // A warp has one unit at a time: its lanes multiply the unit's rows of R, which every step reads again, with the
 // states of all the block's sequences; then each of the first lanes has a sequence.
 //
-// Problem: as in recurrent_cell.cuh; R over (row, column), Y over (sequence, step, column); steps, slots, isReverse,
+// Problem: as in recurrent/cell.cuh; R over (row, column), Y over (sequence, step, column); steps, slots, isReverse,
 // inputs. All is computed in the numbers of the activations (`NumberOf`).
 #pragma once
 
 #include <wpk/kernels/index.cuh>
-#include <wpk/kernels/recurrent_cell.cuh>
+#include <wpk/kernels/recurrent/cell.cuh>
 #include <wpk/kernels/warp.cuh>
 
 namespace wpk

@@ -8,12 +8,13 @@ import numpy as np
 
 from wpk.performance import Columns, Work
 from wpk.problems import Cell, Recurrence
+from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.limit import Limit
-from wpk.schedules.recurrence_view import recurrence_members, resets_first, why_not_recurrence
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Members
+from wpk.schedules.views.recurrence import recurrence_members, resets_first, why_not_recurrence
 from wpk.targets import Target
 
 _WARP, _MAX_WARPS, _GROUP = 32, 32, 4
@@ -62,10 +63,9 @@ class RecurrenceSimtTemplate(SingleKernelTemplate[Recurrence, RecurrenceSimtSche
 
     def _target_limits(self, problem: Recurrence, target: Target) -> Sequence[Limit]:
         """The states in shared memory, and a block's registers."""
-        room, file = target.max_shared_block, target.registers_sm
-        rule = f"a block of the target has at most {room} bytes of shared memory"
+        file = target.registers_sm
         return (
-            Limit(f"shared_bytes <= {room}", rule),
+            shared_limit(target),
             Limit(f"registers * threads <= {file}", f"a block has at most {file} registers"),
         )
 

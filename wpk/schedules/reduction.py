@@ -10,8 +10,8 @@ import numpy as np
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Reduction
+from wpk.schedules.block_limits import declared_limit, thread_limit
 from wpk.schedules.limit import Limit
-from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
 from wpk.schedules.strided import (
@@ -27,10 +27,8 @@ from wpk.schedules.strided import (
 )
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Enumerator, Type
+from wpk.schedules.views.reduction import INNER_AXES, OUTER_AXES, view_of
 from wpk.targets import Target
-
-STATIC_SHARED_BYTES = 48 * 1024
-"""Shared memory that a kernel may declare."""
 
 _MOST_LOADS, _MOST_LOADED, _BLOCK_LOADED = 8, 64, 32768
 """Loads that a thread has under way at once, and words of them, in a thread and in a block;
@@ -99,23 +97,17 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             Limit("(outputs & (outputs - 1)) == 0", "outputs of a block are a power of two"),
             Limit("(splits & (splits - 1)) == 0", "threads of an output are a power of two"),
             Limit("outputs * splits % 32 == 0", "a block has whole warps"),
-            Limit(
-                f"outputs * splits * vector * {_value_bytes(problem)} <= {STATIC_SHARED_BYTES}",
-                f"shares take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
-            ),
+            declared_limit(f"outputs * splits * vector * {_value_bytes(problem)}", "shares"),
         )
 
     def _target_limits(self, problem: Reduction, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no more threads than work."""
-        most = target.max_threads_block
         return (
             Limit(
                 f"splits < {2 * max(1, problem.reduction)}",
                 f"threads share the {problem.reduction} elements of an output",
             ),
-            Limit(
-                f"outputs * splits <= {most}", f"a block of the target has at most {most} threads"
-            ),
+            thread_limit(target, "outputs * splits"),
         )
 
     def work(self, problem: Reduction, columns: Columns, target: Target) -> Work:

@@ -24,9 +24,9 @@
 #pragma once
 
 #include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/squeeze_pooling.cuh>
-#include <wpk/kernels/squeeze_products.cuh>
-#include <wpk/kernels/squeeze_scaling.cuh>
+#include <wpk/kernels/squeeze/pooling.cuh>
+#include <wpk/kernels/squeeze/products.cuh>
+#include <wpk/kernels/squeeze/scaling.cuh>
 
 namespace wpk
 {

@@ -10,6 +10,7 @@ from wpk.dims import product
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import RUN, Squeeze
+from wpk.schedules.block_limits import cluster_limits, cluster_sizes, shared_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.streaming import Stream
@@ -20,9 +21,6 @@ from wpk.targets import Target
 
 _WORD, _COPY_BYTES = 4, 16
 _LANE_PADDING = 4  # floats behind the sums of a lane; squeeze.cuh has the same
-_CLUSTERS_SINCE, _COPIES_SINCE = (9, 0), (8, 0)
-_LARGE_CLUSTERS = (9, 10)
-"""Compute capabilities, their major part, of data centres: clusters of 16 blocks exist there."""
 
 _POOLED_AT_ONCE, _SCALED_AT_ONCE = 8, 4
 """Loads that a thread has under way; squeeze.cuh has the same."""
@@ -80,14 +78,13 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
 
     def _axes(self, problem: Squeeze, target: Target) -> dict[str, tuple[int, ...]]:
         """Blocks of an image, threads, and how weights and pixels come."""
-        clusters = (8, 4, 2) if target.capability >= _CLUSTERS_SINCE else ()
-        large = (16,) if target.capability[0] in _LARGE_CLUSTERS else ()
+        blocks = cluster_sizes((8, 4, 2), target)
         return {
-            "blocks": (*clusters, *large, 1),
+            "blocks": blocks,
             "threads": (128, 256, 512, 1024),
-            "staged": (1, 0) if target.capability >= _COPIES_SINCE else (0,),
-            "by_pixels": (0, 1) if clusters and problem.pixels > 1 else (0,),
-            "kept": (1, 0) if target.capability >= _COPIES_SINCE and _may_keep(problem) else (0,),
+            "staged": (1, 0) if target.has_async_copy else (0,),
+            "by_pixels": (0, 1) if len(blocks) > 1 and problem.pixels > 1 else (0,),
+            "kept": (1, 0) if target.has_async_copy and _may_keep(problem) else (0,),
         }
 
     def _limits(self, problem: Squeeze) -> Sequence[Limit]:
@@ -108,16 +105,10 @@ class SqueezeTemplate(SingleKernelTemplate[Squeeze, SqueezeSchedule]):
 
     def _target_limits(self, problem: Squeeze, target: Target) -> Sequence[Limit]:
         """Shared memory, clusters and asynchronous copies."""
-        room = target.max_shared_block
-        limits = list[Limit]()
-        if target.capability < _CLUSTERS_SINCE:
-            limits.append(Limit("blocks == 1", f"{target.name} has no clusters"))
-        elif target.capability[0] not in _LARGE_CLUSTERS:
-            limits.append(Limit("blocks <= 8", f"clusters of {target.name} have 8 blocks at most"))
-        if target.capability < _COPIES_SINCE:
+        limits = cluster_limits(target)
+        if not target.has_async_copy:
             limits.append(Limit("staged + kept == 0", f"{target.name} has no asynchronous copies"))
-        words = f"a block of the target has at most {room} bytes of shared memory"
-        return (*limits, Limit(f"shared_bytes <= {room}", words))
+        return (*limits, shared_limit(target))
 
     def work(self, problem: Squeeze, columns: Columns, target: Target) -> Work:
         """One step, which is a block's own way from its first load to its last store: latencies, not rates."""

@@ -6,9 +6,9 @@ import numpy as np
 
 from wpk.performance import Floats
 from wpk.problems import TopIndices
-from wpk.schedules.top_indices_view import members, rows, why_not
 from wpk.schedules.unit import Members
 from wpk.schedules.vector_template import Reads, VectorTemplate
+from wpk.schedules.views.top_indices import members, rows, why_not
 from wpk.targets import Target
 
 _LONGEST = 2**15

@@ -8,16 +8,14 @@ import numpy as np
 
 from wpk.performance import Columns, Work
 from wpk.problems import TopIndices
+from wpk.schedules.block_limits import STATIC_SHARED_BYTES, declared_limit, thread_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
 from wpk.schedules.strided import is_wide
 from wpk.schedules.template import Schedule
-from wpk.schedules.top_indices_view import key_bytes, members, rows, why_not
+from wpk.schedules.views.top_indices import key_bytes, members, rows, why_not
 from wpk.targets import Target
-
-_STATIC_SHARED_BYTES = 48 * 1024
-"""Shared memory that a kernel may declare."""
 
 _MOST_KEPT = 2048
 """Twice as many elements with keys of 8 bytes, aligned, take more; those of 4 bytes fit."""
@@ -66,20 +64,14 @@ class TopBySortingTemplate(SingleKernelTemplate[TopIndices, TopBySortingSchedule
         return (
             Limit("(kept & (kept - 1)) == 0", "what is kept is a power of two"),
             Limit(f"kept >= {problem.count}", f"{problem.count} elements are asked for"),
-            Limit(
-                f"2 * kept * {element} <= {_STATIC_SHARED_BYTES}",
-                f"both halves take at most {_STATIC_SHARED_BYTES} bytes, which a kernel may declare",
-            ),
+            declared_limit(f"2 * kept * {element}", "both halves"),
         )
 
     def _target_limits(self, problem: TopIndices, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; every thread has a pair to compare."""
         return (
             Limit("threads <= kept", "every thread has a pair to compare"),
-            Limit(
-                f"threads <= {target.max_threads_block}",
-                f"a block of the target has at most {target.max_threads_block} threads",
-            ),
+            thread_limit(target),
         )
 
     def work(self, problem: TopIndices, columns: Columns, target: Target) -> Work:
@@ -119,5 +111,5 @@ class TopBySortingTemplate(SingleKernelTemplate[TopIndices, TopBySortingSchedule
 
 
 def _most_kept(problem: TopIndices) -> int:
-    fit = _STATIC_SHARED_BYTES // (4 * key_bytes(problem))
+    fit = STATIC_SHARED_BYTES // (4 * key_bytes(problem))
     return min(_MOST_KEPT, 1 << (fit.bit_length() - 1))

@@ -11,10 +11,10 @@ from wpk.kernel_source import KernelSource
 from wpk.performance.work import SharedAccess
 from wpk.problems import Matmul
 from wpk.progress import silent
+from wpk.search.models.kernel_choice import KernelChoice
 from wpk.search.models.model_search import search_model
 from wpk.search.models.static_search import (
     FINALISTS,
-    KernelChoice,
     check_skips,
     least_seconds,
     shortlist_all,

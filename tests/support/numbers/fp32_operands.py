@@ -15,7 +15,7 @@ from wpk.dims import evaluate
 from wpk.dtypes import Precision
 from wpk.execution import BoundLaunch, Device, KernelImage, Pointer
 from wpk.schedules.gemm_mma import GemmMmaTemplate
-from wpk.schedules.mma_tiles import MmaSchedule
+from wpk.schedules.tiles.mma import MmaSchedule
 
 Array = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.checks.reference_recurrent import evaluate_recurrent
+from wpk.checks.reference.recurrent import evaluate_recurrent
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, apply
 from wpk.extent import Extent

@@ -7,7 +7,7 @@
 // 3.1 there); without, each asks when it is ready.
 #pragma once
 
-#include <wpk/kernels/attention_rows.cuh>
+#include <wpk/kernels/attention/rows.cuh>
 #include <wpk/kernels/wgmma/attention_tiles.cuh>
 
 namespace wpk

@@ -4,7 +4,7 @@
 // keys and values have a pipeline each, since the keys of a step are needed before its values, and free sooner.
 #pragma once
 
-#include <wpk/kernels/attention_lengths.cuh>
+#include <wpk/kernels/attention/lengths.cuh>
 #include <wpk/kernels/tma.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>

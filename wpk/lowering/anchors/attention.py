@@ -4,7 +4,7 @@ Its nodes are read in three pieces, each of which keeps to the grammar of bodies
 scores, what happens to the weights, and the product of weights and values with the views behind it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import onnx_graphsurgeon as gs
@@ -79,30 +79,15 @@ class AttentionBody:
         if last.inputs[0] != self.weights:
             raise RefusedError("weights of attention that something else works on")
         v = only_view(last.inputs[1], "the values of attention")
-        others = (*self.scores.operands, *self.result.operands)
         sharing = _sharing(k, v, y)
-        views = (q, k, v, y, *others)
-        if self.windows is not None:
-            matrices = prod(y.shape[:-3])
-            q, k, v, y, *operands = (
-                view.broadcast((*y.shape[:-2], *view.shape[-2:]), y.leading).reshaped(
-                    (matrices, y.shape[-3], *view.shape[-2:])
-                )
-                for view in views
-            )
-        elif sharing == 1:
-            q, k, v, y, *operands = batched(views, y.shape[:-2], y.leading)
-        else:
-            k, v = (_heads(view, (*y.shape[:-3], 1), y.leading) for view in (k, v))
-            q, y, *operands = (_heads(view, y.shape[:-2], y.leading) for view in (q, y, *others))
+        views = (q, k, v, y, *self.scores.operands, *self.result.operands)
+        q, k, v, y, *operands = self._in_batches(views, sharing)
         lengths = q.shape[2], k.shape[2]
         free = any(map(is_free, lengths))
         if free and self.result.operands:
             raise RefusedError("tensors behind attention whose rows are free")
-        masks, of_result = (
-            operands[: len(self.scores.operands)],
-            operands[len(self.scores.operands) :],
-        )
+        count, is_bare = len(self.scores.operands), _bare(self.result.expression) == Acc()
+        masks, of_result = operands[:count], operands[count:]
         problem = Attention(
             precision=self.context.compute_precision(v.dtype),
             batch=(y.leading, y.shape[1]),
@@ -119,12 +104,23 @@ class AttentionBody:
             free_queries=extent_of(lengths[0]) if free else None,
             free_keys=extent_of(lengths[1]) if free else None,
             sharing=sharing if sharing > 1 else None,
-            epilogue=None
-            if _bare(self.result.expression) == Acc()
-            else epilogue_of(self.result, y, of_result),
+            epilogue=None if is_bare else epilogue_of(self.result, y, of_result),
             windows=self.windows,
         )
         return LoweredProblem(problem, (q, k, v, *operands))
+
+    def _in_batches(self, views: Sequence[View], sharing: int) -> Sequence[View]:
+        """Queries, keys, values, the output and operands with two batch axes before each matrix."""
+        y = views[3]
+        if self.windows is not None:
+            axes = prod(y.shape[:-3]), y.shape[-3]
+            wide = [view.broadcast((*y.shape[:-2], *view.shape[-2:]), y.leading) for view in views]
+            return [view.reshaped((*axes, *view.shape[-2:])) for view in wide]
+        if sharing == 1:
+            return batched(views, y.shape[:-2], y.leading)
+        of_keys = (*y.shape[:-3], 1)
+        batches = [of_keys if place in (1, 2) else y.shape[:-2] for place in range(len(views))]
+        return [_heads(view, each, y.leading) for view, each in zip(views, batches, strict=True)]
 
 
 def is_attention(body: OperatorBody) -> bool:

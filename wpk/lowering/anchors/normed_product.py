@@ -47,13 +47,13 @@ class NormedProductBody:
         rows, normed = str(self.norm.inputs[0].name), str(self.norm.outputs[0].name)
         read = read_body(until(body, rows), inputs, context, shapes)
         self.rows = only_view(read, "what is normalised")
-        self._require_bare(body, inputs)
+        self._require_bare(inputs)
         known = {**inputs, normed: self.rows}
         self.result = read_body(until(body, body.output, normed), known, context, shapes)
         if self.result.anchor is None or self.result.anchor.node.op not in _PRODUCTS:
             raise RefusedError("a normalisation and a product that are not one behind the other")
 
-    def _require_bare(self, body: OperatorBody, inputs: Mapping[str, Symbol]) -> None:
+    def _require_bare(self, inputs: Mapping[str, Symbol]) -> None:
         scale = inputs.get(str(self.norm.inputs[1].name))
         values = self.context.values(scale) if isinstance(scale, View) else None
         if len(self.norm.inputs) > 2 or values is None or not bool((values == 1).all()):

@@ -4,11 +4,11 @@
 // (attention_group.cuh), and a producer, which TMA feeds them from (attention_tiles.cuh). Two of its warpgroups, or two
 // blocks of an SM, compute exponentials while the other ones multiply.
 //
-// Problem and Schedule are named by attention.py, most of Problem by attention_view.py; maps: of Q, K and V, each
+// Problem and Schedule are named by attention.py, most of Problem by ../views/attention.py; maps: of Q, K and V, each
 // (column, row, head, matrix).
 #pragma once
 
-#include <wpk/kernels/attention_staging.cuh>
+#include <wpk/kernels/attention/staging.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/named_barrier.cuh>
 #include <wpk/kernels/wgmma/attention_group.cuh>

@@ -12,17 +12,17 @@ from wpk.dtypes import DType
 from wpk.launch import TensorMapArgument
 from wpk.performance import Columns, Work
 from wpk.problems import Attention, Tensor
-from wpk.schedules.attention_view import (
-    attention_blocks,
-    attention_members,
-    attention_sizes,
-    why_not_attention,
-)
 from wpk.schedules.limit import Limit
 from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
+from wpk.schedules.views.attention import (
+    attention_blocks,
+    attention_members,
+    attention_sizes,
+    why_not_attention,
+)
 from wpk.schedules.wgmma import attention_costs as costs
 from wpk.schedules.wgmma.costs import GROUP_ROWS
 from wpk.schedules.wgmma.tensor_copies import (

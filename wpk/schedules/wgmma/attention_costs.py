@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from wpk.expression import Acc, Apply, Expression, Scalar, flops
 from wpk.performance import SCHEDULERS, WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
 from wpk.problems import Attention
+from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.targets import Target
@@ -77,12 +78,8 @@ def shared_bytes(problem: Attention, columns: Columns) -> Floats:
 def limits(problem: Attention, target: Target) -> tuple[Limit, ...]:
     """Return what a block may take on the target."""
     registers = _consumer_registers(problem)
-    shared = target.max_shared_block
     return (
-        Limit(
-            f"shared_bytes <= {shared}",
-            f"a block of the target has at most {shared} bytes of shared memory",
-        ),
+        shared_limit(target),
         *(
             Limit(
                 f"warpgroups != {groups} or {registers} <= {most}",
@@ -155,7 +152,7 @@ def _score_cycles(problem: Attention) -> float:
 
 
 def _is_folded(expression: Expression) -> bool:
-    """Whether scores are products times a positive number (ScoreScale of attention_rows.cuh)."""
+    """Whether scores are products times a positive number (ScoreScale of attention/rows.cuh)."""
     match expression:
         case Acc() | Apply("Mul", (Acc(), Scalar())):
             return True

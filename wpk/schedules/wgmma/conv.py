@@ -13,9 +13,9 @@ from wpk.dtypes import DType, Precision
 from wpk.launch import Im2col, TensorMapArgument
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import convolution_copies
-from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.limit import Limit
 from wpk.schedules.unit import Members
+from wpk.schedules.views.convolution import ConvolutionView, why_too_large
 from wpk.schedules.wgmma.multicast import ROWS
 from wpk.schedules.wgmma.template import WgmmaTemplate
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides

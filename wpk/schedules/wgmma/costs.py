@@ -7,7 +7,6 @@ import numpy as np
 from wpk.dtypes import Precision
 from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work
 from wpk.problems import ClampedConvolution, Convolution, Matmul, NormedMatmul
-from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.row_norm import (
     PRODUCT_COLUMNS,
     fragment_products,
@@ -15,6 +14,7 @@ from wpk.schedules.row_norm import (
     is_centred,
 )
 from wpk.schedules.split import sum_registers
+from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma.residual import Residual, residual_of

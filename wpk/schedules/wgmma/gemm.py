@@ -10,9 +10,9 @@ from wpk.launch import TensorMapArgument
 from wpk.problems import Matmul
 from wpk.schedules import packings
 from wpk.schedules.limit import Limit
-from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.row_norm import norm_limits
 from wpk.schedules.unit import Members
+from wpk.schedules.views.matmul import MatmulView, why_too_large
 from wpk.schedules.wgmma.multicast import COLUMNS
 from wpk.schedules.wgmma.template import WgmmaTemplate
 from wpk.schedules.wgmma.tensor_copies import (

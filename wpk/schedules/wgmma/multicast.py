@@ -8,8 +8,8 @@ import numpy as np
 from wpk.dims import DimExpr, ceil_div, product
 from wpk.performance import Columns, Floats
 from wpk.schedules.limit import Limit
-from wpk.schedules.matrix_tiles import TiledProduct, block_tile
 from wpk.schedules.single_kernel import Grid
+from wpk.schedules.tiles.matrix import TiledProduct, block_tile
 from wpk.targets import Target
 
 PAIR, FOUR = 2, 4

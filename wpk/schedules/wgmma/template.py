@@ -12,10 +12,10 @@ from wpk.launch import TensorMapArgument
 from wpk.performance import Columns, Work
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_epilogue import epilogue_members
-from wpk.schedules.matrix_view import MatrixView, Product
 from wpk.schedules.multiplication import multiply_type
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.unit import Members
+from wpk.schedules.views.matrix import MatrixView, Product
 from wpk.schedules.wgmma import costs, tiles
 from wpk.schedules.wgmma.multicast import Multicast
 from wpk.schedules.wgmma.residual import residual_of

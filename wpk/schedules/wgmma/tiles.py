@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from wpk.dtypes import DType, Precision
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_template import TileSchedule
-from wpk.schedules.matrix_tiles import target_limits, up_to
-from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.single_kernel import Grid, Partials
 from wpk.schedules.split import split_axis, split_limits, useful_split
+from wpk.schedules.tiles.matrix import target_limits, up_to
+from wpk.schedules.views.matrix import MatrixSizes
 from wpk.schedules.wgmma import multicast, widths
 from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma.multicast import (

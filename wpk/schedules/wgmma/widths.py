@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from wpk.dtypes import Precision
 from wpk.schedules.limit import Limit
-from wpk.schedules.matrix_tiles import up_to
+from wpk.schedules.tiles.matrix import up_to
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS
 from wpk.targets import Target
 

@@ -7,8 +7,7 @@ from wpk.tensorrt.choosing.inspector import (
     LayerTensor,
     parse_engine,
 )
-from wpk.tensorrt.choosing.latency import parse_latencies
 from wpk.tensorrt.choosing.measuring import Builder, Clock, Duel, Effort, Profiler, duel
 from wpk.tensorrt.choosing.network import Network
-from wpk.tensorrt.choosing.profile import LayerTime, Profile, parse_profile, profile_of_reports
+from wpk.tensorrt.choosing.profile import LayerTime, Profile, profile_of_reports
 from wpk.tensorrt.choosing.result import Choices, GroupChoice, Rebuild

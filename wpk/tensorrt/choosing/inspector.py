@@ -68,11 +68,6 @@ class EngineInformation:
     layers: tuple[EngineLayer, ...]
     bindings: tuple[str, ...]
 
-    @property
-    def is_detailed(self) -> bool:
-        """Whether anything but the layers' names is known."""
-        return any(layer.kind for layer in self.layers)
-
 
 def parse_engine(text: str) -> EngineInformation:
     """Read ``getEngineInformation(kJSON)`` or a file of ``trtexec --exportLayerInfo``.

@@ -1,14 +1,13 @@
-"""Times of an engine's layers: trtexec's profile, and what an ``IProfiler`` was told."""
+"""Times of an engine's layers, as an ``IProfiler`` is told them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from wpk.tensorrt.choosing.inspector import clean
-from wpk.tensorrt.choosing.reading import entries, malformed, number_of, parsed, text_of
+from wpk.tensorrt.choosing.reading import malformed, number_of
 
-MILLISECOND = 1e-3
+_MILLISECOND = 1e-3
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class LayerTime:
 
     Attributes:
         name: As the inspector gives it; several layers of an engine may have the same.
-        seconds: Median where it is known, else mean.
+        seconds: The median.
     """
 
     name: str
@@ -37,22 +36,6 @@ class Profile:
     count: int
 
 
-def parse_profile(text: str) -> Profile:
-    """Read a file of ``trtexec --exportProfile``; versions 8 to 11 write the same form.
-
-    Raises:
-        TensorRTError: The text is something else; says where.
-    """
-    records = entries(parsed(text, "the profile"), "the profile")
-    if not records or not isinstance(records[0], dict) or "count" not in records[0]:
-        raise malformed("the profile", "no 'count' at its start")
-    count = int(number_of(records[0], "count", "the profile"))
-    if count == 0:
-        raise malformed("the profile", "a 'count' of 0: nothing was executed")
-    layers = [each for each in records[1:] if not _is_count(each)]
-    return Profile(tuple(_time(each, i, count) for i, each in enumerate(layers)), count)
-
-
 def profile_of_reports(runs: Iterable[Iterable[tuple[str, float]]]) -> Profile:
     """The profile of what ``IProfiler.report_layer_time`` was told.
 
@@ -70,25 +53,10 @@ def profile_of_reports(runs: Iterable[Iterable[tuple[str, float]]]) -> Profile:
         raise malformed("the profiler's report", "executions with different layers")
     columns = [[run[i][1] for run in reported] for i in range(len(names))]
     times = [
-        LayerTime(name, median(_checked(name, values)) * MILLISECOND)
+        LayerTime(name, median(_checked(name, values)) * _MILLISECOND)
         for name, values in zip(names, columns, strict=True)
     ]
     return Profile(tuple(times), len(reported))
-
-
-def _time(record: Any, index: int, count: int) -> LayerTime:
-    what = f"layer {index} of the profile"
-    if not isinstance(record, dict):
-        raise malformed(what, f"a {type(record).__name__}")
-    name = clean(text_of(record, "name", what))
-    for key in ("medianMs", "averageMs"):
-        if key in record:
-            return LayerTime(name, number_of(record, key, what) * MILLISECOND)
-    return LayerTime(name, number_of(record, "timeMs", what) / count * MILLISECOND)
-
-
-def _is_count(record: Any) -> bool:
-    return isinstance(record, dict) and "count" in record and "name" not in record
 
 
 def _checked(name: str, values: list[float]) -> list[float]:

@@ -1,0 +1,1 @@
+"""Error bounds of the operators, by kinds: the rules of `wpk.checks.error_bounds`."""

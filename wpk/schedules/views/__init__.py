@@ -1,0 +1,1 @@
+"""Problems as templates see them: which members a unit is given, which extents and accesses there are."""
