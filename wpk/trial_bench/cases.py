@@ -155,10 +155,13 @@ def make_cases(
     memory = {} if memory is None else memory
     reference = GraphReference(lowered.graph, plan.precision)
     wanted = None if problems is None else {*by_call, *_read_without_call(first.values())}
-    for result in reference.run(random_inputs(plan, seed), memory, wanted):
+    for node in reference.begin(random_inputs(plan, seed), memory, wanted):
         tell(STAGE, min(len(cases), len(first) - 1), len(first))
-        known = by_call.get(result.node)
-        if known is not None:
+        known = by_call.get(node.name)
+        if known is None:
+            reference.evaluate(node, memory)
+        else:
+            result = reference.of(node, memory)
             cases[known.problem] = _case(lowered.program, known, memory, result)
     for operator in first.values():
         if not operator.call:
