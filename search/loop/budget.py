@@ -111,24 +111,25 @@ class Watch:
         self._budget, self._begun, self._clock = budget, begun, clock
         self._end = inf
 
-    def start(self, behind: float) -> None:
-        """Begin to measure; the log says where that makes the run longer than its budget.
+    def start(self, behind: float, measured: float = 0.0) -> None:
+        """Say until when there is time to measure; the log says where that makes the run longer than its budget.
 
         Args:
             behind: Seconds that what comes behind measuring will take.
+            measured: Seconds that measuring has had already.
         """
         whole = self._budget.seconds
         if whole is None:
             return
-        now = self._clock()
-        left, least = self._begun + whole - behind - now, MEASURING_SHARE * whole
+        now, share = self._clock(), MEASURING_SHARE * whole
+        left, least = self._begun + whole - behind - now, max(0.0, share - measured)
         self._end = now + max(least, left)
         if left < least:
-            before = now - self._begun
+            before = now - measured - self._begun
             _log.warning(
                 "a budget of %.0f s is too little: %.0f s passed before measuring, checks will take some %.0f s, and "
                 "measuring gets %.0f s at least, so that the run takes about %.0f s",
-                *(whole, before, behind, least, before + least + behind),
+                *(whole, before, behind, share, now - self._begun + least + behind),
             )
 
     def for_trials(self) -> Budget:

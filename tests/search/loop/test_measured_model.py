@@ -35,8 +35,7 @@ def test_what_does_not_fit_is_told_and_the_usual_form_is_compared(
     monkeypatch.setattr(MODULE, "recorded", lambda *_given, **_named: None)
     monkeypatch.setattr(MODULE, "replace", lambda best, **_changes: best)
     lease = SimpleNamespace(process=lambda: None)
-    how: Any = SimpleNamespace(equipment=SimpleNamespace(lease=lease), tell=None)
-    monkeypatch.setattr(MODULE, "_ready", lambda how: 0.0)
+    how: Any = SimpleNamespace(equipment=SimpleNamespace(lease=lease), tell=None, cases=())
     lowered: Any = SimpleNamespace(source=SimpleNamespace(changed=frozenset()))
     given: Any = (lowered, None, how, None, None, Watch(Budget(), 0.0), None)
     if not others:

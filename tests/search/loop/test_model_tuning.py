@@ -109,10 +109,12 @@ class Bench:
             entered(how, request) as (limited, run),
         ):
             equipment = Equipment(self.pool.submit, lease, offers)
-            cases = cases_of(self.lowered, 0, tell)
+            phases = Phases(tell)
+            cases = cases_of(self.lowered, 0, phases)
             given = self.static.plan, TARGET, equipment, limited, run
-            asked = ModelTuning(*given, Phases(tell), cases)
-            choices = tune_model(self.lowered, self.found, asked)
+            asked = ModelTuning(*given, phases, cases)
+            budget = lambda: limited.budget  # noqa: E731
+            choices = tune_model(self.lowered, self.found, asked, budget)
         return choices, self.plan(choices)
 
 
