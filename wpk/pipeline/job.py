@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.assembly import Setting, provenance
-from wpk.beside import Beside
+from wpk.beside import Beside, awaited
 from wpk.checks import PassProof, Scope, proven, scope_of_bodies
 from wpk.dtypes import Precision
 from wpk.lowering.lowered_model import LoweredModel, Source
@@ -87,11 +87,13 @@ class Job:
     def proof(
         self, lowered: LoweredModel, beside: Beside, cases: Sequence[ModelCases]
     ) -> Future[PassProof] | None:
-        """Begin references and the proof beside other work; of a large model the proof first, for its memory."""
+        """Begin references and the proof beside other work; a large model's one after the other, for their memory."""
         is_large = reference_bytes(lowered.program) > MOST_BESIDE_BYTES
         for each in () if is_large else cases:
             each.begin(beside)
         proof = None if self.scope is None else beside.submit(partial(self.prove, lowered))
+        if is_large and proof is not None:
+            awaited(proof, "checking graph passes", self.progress)
         for each in cases if is_large else ():
             each.begin(beside)
         return proof

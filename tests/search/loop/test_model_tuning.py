@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,7 @@ from wpk.search.loop.twins import SHARED
 from wpk.search.models.model_search import search_model
 from wpk.search.searchers import Experience, Searcher, SearchSpace
 from wpk.search.searchers.random_search import RandomSearch
+from wpk.search.store import RunState, TuningStore
 from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target
 from wpk.trial import Regime
@@ -208,14 +211,14 @@ def test_a_reference_that_fails_late_ends_tuning_with_its_words_and_no_trial_is_
         return of(reference, node, memory)
 
     monkeypatch.setattr(GraphReference, "of", failing)
+    path = tmp_path / "t.sqlite"
     with pytest.raises(EngineError, match=f"nobody executes '{last_node(bench)}'"):
-        bench.tune(store=tmp_path / "t.sqlite")
+        bench.tune(store=path)
     assert not [each for each in threading.enumerate() if each.name.startswith("wpk-references")]
-    monkeypatch.undo()
-    bench.tune(store=tmp_path / "t.sqlite", effort=replace(EFFORT, trials=1))
-    again = len(measured)
-    bench.tune(store=tmp_path / "other.sqlite", effort=replace(EFFORT, trials=1))
-    assert again < len(measured)  # what was measured before the error is known
+    with TuningStore(path) as store:
+        assert [run.state for run in store.runs()] == [RunState.FAILED]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM trials").fetchone() == (1,)
 
 
 def test_tuning_tells_how_long_it_will_take(bench: Bench, tmp_path: Path) -> None:
