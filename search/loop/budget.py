@@ -8,7 +8,7 @@
 
 The time is that of the whole run, from the model's file to its last check. What comes before measuring and
 behind it takes as long as it takes: measuring gets what is left, and at least `MEASURING_SHARE` of the whole, in which
-whole engines are compared, too (`Watch`). So a run takes at most 1.3 times its budget where all else takes at most 0.8
+whole engines are compared, too, and waiting for references is not counted (`Watch`). So a run takes at most 1.3 times its budget where all else takes at most 0.8
 of it; where measuring gets more than is left, the log says so.
 
 Trials known from the store count like fresh ones, since they cost nothing more. Trials of a library's
