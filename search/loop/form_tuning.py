@@ -84,10 +84,11 @@ class FormTuning:
         has = self._holding(self._affordable(proposals, problems))
         if not has:
             return {}
+        coming = sum(each.coming_bytes for each in self.how.cases)
+        static = self._chosen(fitting({p: each.program for p, each in has.items()}, coming))
+        has = {problem: has[problem] for problem in static.kernels}
         seed, phases = self.how.tuning.seed, self.how.tell
         first, second = (FormCases(e, has, seed + n, phases) for n, e in enumerate(self.how.cases))
-        static = self._chosen(fitting({p: each.program for p, each in has.items()}))
-        has = {problem: has[problem] for problem in static.kernels}
         with Offers(self.how.equipment.lease, has) as offers:
             how = replace(self.how, equipment=replace(self.how.equipment, offers=offers))
             tasks, twins = self._tasks(how, has, static)

@@ -76,5 +76,7 @@ def test_of_other_problems_only_those_whose_references_fit_are_measured(
     for free, expected in ((product + pooled, [first, last]), (pooled, [last]), (0, [])):
         monkeypatch.setattr(host_memory, "free_bytes", lambda free=free: free)
         assert host_memory.fitting(has) == expected
+        monkeypatch.setattr(host_memory, "free_bytes", lambda free=free: free + 1000)
+        assert host_memory.fitting(has, coming=1000) == expected
     monkeypatch.setattr(host_memory, "free_bytes", lambda: None)  # it cannot be told
     assert host_memory.fitting(has) == list(has)

@@ -47,13 +47,15 @@ def result_bytes(program: Program, problems: Iterable[Problem]) -> int:
     return sum(prod(program.values[n].shape) for n in given) * _ELEMENT_BYTES
 
 
-def fitting(has: Mapping[Problem, Program]) -> list[Problem]:
+def fitting(has: Mapping[Problem, Program], coming: int = 0) -> list[Problem]:
     """Return the problems, in their order, whose references fit into this machine's memory together.
 
     Args:
         has: Problems, each with a program that has an operator of it.
+        coming: Bytes of references of others that are not computed yet.
     """
-    fits, left = list[Problem](), free_bytes()
+    fits, free = list[Problem](), free_bytes()
+    left = None if free is None else free - coming
     for problem, program in has.items():
         needed = SEEDS * result_bytes(program, [problem])
         if left is None or needed <= left:
