@@ -7,20 +7,20 @@ from pathlib import Path
 
 import onnx
 
-from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.implementation import Implementation
 from wpk.build import CompiledKernel, CompilePool, KernelCache
 from wpk.dtypes import Precision
 from wpk.kernel_source import KernelSource
 from wpk.lowering.model import lower_model
-from wpk.plan.provenance import Provenance
+from wpk.phases import Phases
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop.choices import static_choices
 from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
 from wpk.trial import Trial
-from wpk.trial_bench.cases import Case, make_cases
+from wpk.trial_bench.cases import Case
+from wpk.trial_bench.model_cases import ModelCases
 from wpk.trial_bench.trials import SEARCHING, TrialRunner, Way
 
 MODEL = """
@@ -121,9 +121,7 @@ def make_kit(folder: Path) -> Kit:
         problems = [operator.problem for operator in lowered.program.operators]
         static = search_model(problems, TEMPLATES, target, pool.compile, lambda *_: None)
     choices = static_choices(static)
-    setting = Setting(target, Precision.FP32, Provenance("sigmoid.onnx", "", 17, {}, ()))
-    plan = assemble(lowered.program, choices.implementations, choices.kernels, setting).plan
     ((problem, implementation),) = choices.implementations.items()
     kernels = {s.digest: choices.kernels[s.digest] for s in implementation.sources}
-    case = make_cases(lowered, plan, 0)[problem]
+    case = ModelCases(lowered, 0, Phases())[problem]
     return Kit(case, Attempt(problem, implementation, kernels), folder)

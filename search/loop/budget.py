@@ -8,7 +8,7 @@
 
 The time is that of the whole run, from the model's file to its last check. What comes before measuring and
 behind it takes as long as it takes: measuring gets what is left, and at least `MEASURING_SHARE` of the whole, in which
-whole engines are compared, too (`Watch`). So a run takes at most 1.3 times its budget where all else takes at most 0.8
+whole engines are compared, too, and waiting for references is not counted (`Watch`). So a run takes at most 1.3 times its budget where all else takes at most 0.8
 of it; where measuring gets more than is left, the log says so.
 
 Trials known from the store count like fresh ones, since they cost nothing more. Trials of a library's
@@ -111,24 +111,25 @@ class Watch:
         self._budget, self._begun, self._clock = budget, begun, clock
         self._end = inf
 
-    def start(self, behind: float) -> None:
-        """Begin to measure; the log says where that makes the run longer than its budget.
+    def start(self, behind: float, measured: float = 0.0) -> None:
+        """Say until when there is time to measure; the log says where that makes the run longer than its budget.
 
         Args:
             behind: Seconds that what comes behind measuring will take.
+            measured: Seconds that measuring has had already.
         """
         whole = self._budget.seconds
         if whole is None:
             return
-        now = self._clock()
-        left, least = self._begun + whole - behind - now, MEASURING_SHARE * whole
+        now, share = self._clock(), MEASURING_SHARE * whole
+        left, least = self._begun + whole - behind - now, max(0.0, share - measured)
         self._end = now + max(least, left)
         if left < least:
-            before = now - self._begun
+            before = now - measured - self._begun
             _log.warning(
                 "a budget of %.0f s is too little: %.0f s passed before measuring, checks will take some %.0f s, and "
                 "measuring gets %.0f s at least, so that the run takes about %.0f s",
-                *(whole, before, behind, least, before + least + behind),
+                *(whole, before, behind, share, now - self._begun + least + behind),
             )
 
     def for_trials(self) -> Budget:

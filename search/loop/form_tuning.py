@@ -84,19 +84,24 @@ class FormTuning:
         has = self._holding(self._affordable(proposals, problems))
         if not has:
             return {}
-        seed, tell = self.how.tuning.seed, self.how.tell
-        first, second = (FormCases(e, has, seed + n, tell) for n, e in enumerate(self.how.cases))
-        static = self._chosen(fitting({p: each.program for p, each in has.items()}))
+        coming = sum(each.coming_bytes for each in self.how.cases)
+        static = self._chosen(fitting({p: each.program for p, each in has.items()}, coming))
         has = {problem: has[problem] for problem in static.kernels}
-        self._pass()
+        seed, phases = self.how.tuning.seed, self.how.tell
+        first, second = (FormCases(e, has, seed + n, phases) for n, e in enumerate(self.how.cases))
         with Offers(self.how.equipment.lease, has) as offers:
             how = replace(self.how, equipment=replace(self.how.equipment, offers=offers))
             tasks, twins = self._tasks(how, has, static)
-            tuned = how.tuned(tasks, twins, static, (first, second))
+            tuned = how.tuned(tasks, twins, static, (first, second), self._left)
         self.choices = self.choices.beside(tuned)
         own = (tuned.results[problem] for problem in twins)
         self._pass(sum(len(each.tried) - each.known for each in own))
         return best_seconds(tuned)
+
+    def _left(self) -> Budget:
+        """What is left of the budget now."""
+        self._pass()
+        return self.how.tuning.budget
 
     def _pass(self, trials: int = 0) -> None:
         """Take what was spent since off the budget: time, whatever it went for, and trials."""

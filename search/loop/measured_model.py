@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -70,7 +71,6 @@ def measured_model(
         WpkError: Measuring fails; see `tune_model` and `confirmed`. Where engines of all forms do not fit into
             the GPU's memory together, those of the usual one are compared, and a warning says so.
     """
-    watch.start(behind=_ready(how))
     found, tuned = _tuned(lowered, static, how, workshop, contest, watch)
     models = {"": lowered}
     forms = [_form("", lowered, tuned, workshop)]
@@ -90,14 +90,9 @@ def measured_model(
     if found is not None:
         search = recorded(found.partitioning, chosen.source.changed, measured=True)
         best = replace(best, book=replace(best.book, forms=search))
+    for cases in how.cases:
+        cases.check()  # also where nobody asked for what could not be computed
     return Measured(chosen, best)
-
-
-def _ready(how: ModelTuning) -> float:
-    """Wait for the first references; return what computing them took, as the last check will again."""
-    first, _ = how.cases
-    len(first)
-    return first.seconds
 
 
 def _tuned(
@@ -109,14 +104,24 @@ def _tuned(
     watch: Watch,
 ) -> tuple[FormsFound | None, Choices]:
     """What may compute each problem of the usual form, and of others; these share a budget."""
-    whole = watch.for_trials()
+    begun = time.monotonic()
+
+    def budget() -> Budget:
+        """What the usual form may spend, once its static choices are measured; waiting was no measuring."""
+        passed = time.monotonic() - begun - sum(cases.waited for cases in how.cases)
+        watch.start(
+            how.cases[0].expected_seconds(), passed
+        )  # as the last check computes them again
+        whole = watch.for_trials()
+        if contest is None or contest.least_problems is None:
+            return whole
+        usual, others = parted(whole)
+        return whole if contest.least_problems > room(others) else usual
+
+    tuned = tune_model(lowered, static, how, budget)
     if contest is None:
-        return None, tune_model(lowered, static, how.within(whole))
-    least, (usual, others) = contest.least_problems, parted(whole)
-    if least is None or least > room(others):
-        usual = whole
-    tuned = tune_model(lowered, static, how.within(usual))
-    left = Budget(watch.for_trials().seconds, others.trials)
+        return None, tuned
+    left = Budget(watch.for_trials().seconds, parted(how.tuning.budget)[1].trials)
     found = contest.by_measuring(how.within(left), tuned, workshop.compiler)
     return found, found.choices
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -78,28 +77,34 @@ class ModelTuning:
         return Lessons(self.tuning.store, self.target, setup, self.regime, self.run.id)
 
     def tuned(
-        self, tasks: Sequence[Task], twins: Twins, static: StaticChoices, cases: SeedCases
+        self,
+        tasks: Sequence[Task],
+        twins: Twins,
+        static: StaticChoices,
+        cases: SeedCases,
+        budget: Callable[[], Budget],
     ) -> Choices:
         """Measure, the static choices first; return the fastest that is correct of each problem.
+
+        The static choice of a problem is measured as soon as its case is there, while those of others are computed.
 
         Args:
             tasks: The problems.
             twins: Those that each of them stands for.
             static: What the models have to say of them, and of others that are not tuned.
             cases: What their candidates are checked and timed on.
+            budget: Says, once the static choices are measured, what may be spent from then on.
 
         Raises:
             KeyboardInterrupt: All trials up to then are in the store.
             StoreError: The store cannot be used.
             EngineError: The GPU cannot be used.
         """
-        begun = time.monotonic()
         with self._session(cases) as session:
             problems = [task.problem for task in tasks]
             measured = _measure_static(static, problems, session, self.tell)
             known = [replace(task, measured=measured[task.problem]) for task in tasks]
-            left = session.budget.less(session.clock() - begun)
-            found = tune(known, replace(session, budget=left), self.tell)
+            found = tune(known, replace(session, budget=budget()), self.tell)
             results = of_all_twins(found, twins)
             return after_tuning(static, results, session.bench, session.regime)
 
@@ -107,7 +112,8 @@ class ModelTuning:
     def _session(self, cases: SeedCases) -> Iterator[Session]:
         """A session with an open store and a bench that compiles ahead."""
         equipment, tuning, (first, second) = self.equipment, self.tuning, cases
-        runner = TrialRunner(equipment.lease, first, self.regime, second)
+        coming = first.coming_bytes + second.coming_bytes
+        runner = TrialRunner(equipment.lease, first, self.regime, second, coming_bytes=coming)
         ahead = CompileAhead(self.target, equipment.submit)
         with TuningStore(tuning.store) as store, ahead:
             yield Session(
@@ -123,18 +129,20 @@ class ModelTuning:
             )
 
 
-def cases_of(lowered: LoweredModel, seed: int, tell: Progress) -> tuple[ModelCases, ModelCases]:
+def cases_of(lowered: LoweredModel, seed: int, phases: Phases) -> tuple[ModelCases, ModelCases]:
     """Return what candidates of a model's problems are checked and timed on; nothing is computed yet.
 
     Raises:
         EngineError: References do not fit into the machine's memory.
     """
     require_memory(lowered.program)
-    first, second = (ModelCases(lowered, seed + n, tell) for n in (0, 1))
+    first, second = (ModelCases(lowered, seed + n, phases) for n in (0, 1))
     return first, second
 
 
-def tune_model(lowered: LoweredModel, static: StaticChoices, how: ModelTuning) -> Choices:
+def tune_model(
+    lowered: LoweredModel, static: StaticChoices, how: ModelTuning, budget: Callable[[], Budget]
+) -> Choices:
     """Return the choices with the fastest correct schedule of each problem.
 
     The static choices are candidates like all others. A problem of which nothing ran correctly keeps
@@ -144,6 +152,7 @@ def tune_model(lowered: LoweredModel, static: StaticChoices, how: ModelTuning) -
         lowered: The model.
         static: The static search's choices, and what the templates have to offer.
         how: How it is tuned, and on what.
+        budget: Says, once the static choices are measured, what may be spent from then on.
 
     Raises:
         KeyboardInterrupt: All trials up to then are in the store; the same command goes on from there.
@@ -154,7 +163,7 @@ def tune_model(lowered: LoweredModel, static: StaticChoices, how: ModelTuning) -
     named = selected_problems(program.operators, how.tuning.operators)
     twins, offers = twins_of(program.operators, named), how.equipment.offers
     asked = program, twins, static, how.target, searcher, how.lessons, offers, how.tell
-    return how.tuned(make_tasks(*asked), twins, static, how.cases)
+    return how.tuned(make_tasks(*asked), twins, static, how.cases, budget)
 
 
 def deciding_regime(plan: Plan, target: Target) -> Regime:

@@ -92,6 +92,48 @@ def test_every_output_lies_in_memory_in_its_type(dtype: type) -> None:
     assert [list(each.tolerances) for each in found] == [["y"], [], ["t"]]
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_what_nobody_judges_lies_in_memory_to_the_bit_and_no_error_is_computed(
+    batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = """<opset_import: ["" : 17], domain: "wpk"> rows (a, w) => (y)
+    { p = MatMul(a, w) h = Cast<to = 10>(p) s = Softmax<axis = -1>(h) y = Add(s, a) }"""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17, "wpk" : 1]>
+        g (float16[{batch}, 5, 7] x) => (float16[{batch}, 5, 7] z, int64[{batch}, 5, 2] i)
+        <int64[1] two = {{2}}>
+        {{ y = wpk.rows(x, w) z = Exp(y) t, i = TopK(z, two) }}"""
+    )
+    model.functions.append(onnx.parser.parse_function(function))
+    rng = np.random.default_rng(batch)
+    weight = rng.standard_normal((7, 7)).astype(np.float16)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    inputs = {"x": rng.standard_normal((batch, 5, 7)).astype(np.float16)}
+    reference = GraphReference(gs.import_onnx(model), Precision.FP16)
+    judged: dict[str, np.ndarray] = {}
+    names = [each.node for each in reference.run(inputs, judged)]
+    calls: list[str] = []
+    bound = body.bound_error
+
+    def counted(call: body.Call) -> object:
+        calls.append(call.node.op_type)
+        return bound(call)
+
+    monkeypatch.setattr(body, "bound_error", counted)
+    memory: dict[str, np.ndarray] = {}
+    nodes = reference.begin(inputs, memory)
+    assert [node.name for node in nodes] == names
+    for node in nodes:
+        reference.evaluate(node, memory)
+    assert calls == []
+    assert memory.keys() == judged.keys()
+    for name, array in memory.items():
+        assert array.dtype == judged[name].dtype
+        np.testing.assert_array_equal(array, judged[name])
+    reference.of(nodes[0], memory)
+    assert {*calls} == {"MatMul", "Cast", "Softmax", "Add"}
+
+
 def test_what_has_no_type_lies_in_memory_as_fp32() -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 17]>

@@ -9,23 +9,14 @@ import numpy as np
 import pytest
 from support.networks.handwritten import write
 
-from wpk.assembly import input_ports
 from wpk.checks import operator_reference
 from wpk.dtypes import Precision
 from wpk.graph_passes import pass_of
-from wpk.lowering.lowered_model import LoweredModel, Source
+from wpk.lowering.lowered_model import Source
 from wpk.lowering.model import ModelForms
-from wpk.trial_bench.cases import ModelCases, make_cases
+from wpk.phases import Phases
 from wpk.trial_bench.form_cases import FormCases
-
-
-class _Inputs:
-    """As much of a plan as references ask for."""
-
-    def __init__(self, lowered: LoweredModel) -> None:
-        self.inputs = input_ports(lowered.program)
-        self.free = lowered.program.free
-        self.precision = Precision.FP16
+from wpk.trial_bench.model_cases import ModelCases
 
 
 @pytest.fixture
@@ -46,18 +37,19 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_they_are_those_of_the_form_alone(name: str, tmp_path: Path, counted: list[str]) -> None:
     forms = ModelForms(Source(write(name, tmp_path), {}, Precision.FP16, ()))
     usual = forms.lowered()
-    plan: Any = _Inputs(usual)
-    own = ModelCases(usual, 3)
+    own = ModelCases(usual, 3, Phases())
+    own.finish()
     assert len(own) == len(set(usual.program.problems))
     for key in dict.fromkeys(s.key for s in usual.sites if pass_of(s.key) == "fuse-operators"):
         form = forms.lowered(frozenset({key}))
         new = [p for p in dict.fromkeys(form.program.problems) if p not in own]
         counted.clear()
-        cases = FormCases(own, dict.fromkeys(new, form), 3)
+        cases = FormCases(own, dict.fromkeys(new, form), 3, Phases())
         assert not counted
         found = {problem: cases[problem] for problem in new}
         computed = len(counted)
-        whole = make_cases(form, plan, 3)
+        whole = ModelCases(form, 3, Phases())
+        whole.finish()
         assert not new or computed < len(counted) - computed  # fewer than all of them
         for problem, case in found.items():
             expected = whole[problem]

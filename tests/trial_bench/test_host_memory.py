@@ -8,22 +8,14 @@ import numpy as np
 import onnx
 import pytest
 
-from wpk.assembly.assemble import Setting, assemble
-from wpk.build import CompilePool, KernelCache
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.model import lower_model
-from wpk.plan.provenance import Provenance
-from wpk.progress import silent
-from wpk.schedules.registry import TEMPLATES
-from wpk.search.loop.choices import static_choices
-from wpk.search.models.model_search import search_model
-from wpk.targets.registry import find_target
+from wpk.phases import Phases
 from wpk.trial_bench import host_memory
-from wpk.trial_bench.cases import make_cases
+from wpk.trial_bench.model_cases import ModelCases
 
-H200 = find_target("h200")
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
 g (float[4, 8, 20, 20] x, float[8, 8, 3, 3] w) => (float[4, 8, 10, 10] y)
@@ -47,20 +39,17 @@ def lowered(tmp_path: Path) -> LoweredModel:
     return lower_model(tmp_path / "model.onnx", {}, Precision.FP32)
 
 
-def test_what_references_take_is_known_before_they_are_computed(
-    lowered: LoweredModel, tmp_path: Path
-) -> None:
-    problems = [operator.problem for operator in lowered.program.operators]
-    with CompilePool(H200.arch, cache=KernelCache(tmp_path), workers=1) as pool:
-        choices = static_choices(search_model(problems, TEMPLATES, H200, pool.compile, silent))
-    setting = Setting(H200, Precision.FP32, Provenance("model.onnx", "", 17, {}, ()))
-    plan = assemble(lowered.program, choices.implementations, choices.kernels, setting).plan
-    cases = make_cases(lowered, plan, seed=0).values()
+def test_what_references_take_is_known_before_they_are_computed(lowered: LoweredModel) -> None:
+    model_cases = ModelCases(lowered, 0, Phases())
+    assert model_cases.coming_bytes == host_memory.reference_bytes(lowered.program)
+    cases = model_cases.values()
     held = {id(array): array.nbytes for case in cases for array in case.memory.values()}
     for each in (case.result for case in cases if case.result is not None):
         arrays = (*each.outputs.values(), *each.tolerances.values())
         held |= {id(array): array.nbytes for array in arrays}
     taken = sum(held.values())
+    model_cases.finish()
+    assert model_cases.coming_bytes == 0
     assert 0.95 * taken <= host_memory.reference_bytes(lowered.program) <= 1.2 * taken
 
 
@@ -87,5 +76,7 @@ def test_of_other_problems_only_those_whose_references_fit_are_measured(
     for free, expected in ((product + pooled, [first, last]), (pooled, [last]), (0, [])):
         monkeypatch.setattr(host_memory, "free_bytes", lambda free=free: free)
         assert host_memory.fitting(has) == expected
+        monkeypatch.setattr(host_memory, "free_bytes", lambda free=free: free + 1000)
+        assert host_memory.fitting(has, coming=1000) == expected
     monkeypatch.setattr(host_memory, "free_bytes", lambda: None)  # it cannot be told
     assert host_memory.fitting(has) == list(has)

@@ -101,8 +101,9 @@ class Bench:
         ):
             equipment = Equipment(self.pool.submit, lease, offers)
             given = self.static.plan, TARGET, equipment, limited, run
-            how = ModelTuning(*given, Phases(), cases_of(self.lowered, 0, silent))
-            return tune_model(self.lowered, self.found, how)
+            phases = Phases()
+            how = ModelTuning(*given, phases, cases_of(self.lowered, 0, phases))
+            return tune_model(self.lowered, self.found, how, lambda: limited.budget)
 
     def plan(self, choices: Choices) -> PlanBundle:
         program, made = self.lowered.program, choices.implementations

@@ -50,10 +50,17 @@ def test_cases_that_look_alike_are_each_prepared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("free", "held"), [(None, HELD_BYTES), (1 << 30, HELD_BYTES), (64 << 30, 16 << 30)]
+    ("free", "coming", "held"),
+    [
+        (None, 0, HELD_BYTES),
+        (1 << 30, 0, HELD_BYTES),
+        (64 << 30, 0, 16 << 30),
+        (64 << 30, 24 << 30, 10 << 30),
+        (64 << 30, 63 << 30, HELD_BYTES),
+    ],
 )
-def test_a_machine_with_much_memory_holds_more(
-    free: int | None, held: int, monkeypatch: pytest.MonkeyPatch
+def test_a_machine_with_much_memory_holds_more_of_what_references_leave(
+    free: int | None, coming: int, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prepared_cases, "free_bytes", lambda: free)
-    assert held_bytes() == held
+    assert held_bytes(coming) == held

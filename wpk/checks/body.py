@@ -71,6 +71,30 @@ class NodeBody:
             multiply_roundoff: u_mul.
             dtypes: The types of the outputs in memory.
         """
+        found = self._evaluated(arrays, weights, dtypes, multiply_roundoff)
+        outputs = zip(found[::3], found[1::3], found[2::3], strict=True)
+        return [BodyOutput(y, memory, np.asarray(t, np.float64)) for y, memory, t in outputs]
+
+    def in_memory(
+        self, arrays: Sequence[Array | None], weights: Collection[int], dtypes: Sequence[DType]
+    ) -> list[Array]:
+        """The same outputs as they lie in memory, and nothing of a kernel's error, which takes most of the time.
+
+        Args:
+            arrays: One for each input; None where an optional one is missing.
+            weights: Places of the inputs that are constants.
+            dtypes: The types of the outputs in memory.
+        """
+        return [*self._evaluated(arrays, weights, dtypes, None)]
+
+    def _evaluated(
+        self,
+        arrays: Sequence[Array | None],
+        weights: Collection[int],
+        dtypes: Sequence[DType],
+        multiply_roundoff: float | None,
+    ) -> Sequence[Array]:
+        """Of each output the three arrays of `BodyOutput`; without u_mul only that in memory."""
         given = dict(zip(self._inputs, arrays, strict=False))
         fixed = {self._inputs[i]: array for i in weights if (array := arrays[i]) is not None}
         free = {name: a for name, a in given.items() if a is not None and name not in fixed}
@@ -83,35 +107,40 @@ class NodeBody:
             NodeEvaluator(each, self._opsets, narrows=True, in_double=double)
             for each, double in zip(nodes, in_double, strict=True)
         ]
-        roundoffs = [
-            (DOUBLE.roundoff, DOUBLE) if double else (roundoff, KERNELS)
-            for double, roundoff in zip(
-                in_double, _multiply_roundoffs(nodes, given, multiply_roundoff), strict=True
-            )
-        ]
+        roundoffs: Sequence[tuple[float, Arithmetic] | None] = [None] * len(nodes)
+        stored = _rounded
+        if multiply_roundoff is not None:
+            products = _multiply_roundoffs(nodes, given, multiply_roundoff)
+            roundoffs = [
+                (DOUBLE.roundoff, DOUBLE) if double else (roundoff, KERNELS)
+                for double, roundoff in zip(in_double, products, strict=True)
+            ]
+            stored = _judged
 
         def evaluate(part: slice | EllipsisType) -> list[Array]:
             own = {name: Ball(widened(array[part])) for name, array in free.items()}
             results = self._results(evaluators, wide | own, roundoffs)
-            return [array for pair in zip(results, dtypes, strict=True) for array in _stored(*pair)]
+            return [array for pair in zip(results, dtypes, strict=True) for array in stored(*pair)]
 
-        found = evaluate(...) if count == 1 else in_parts(count, evaluate)
-        return [BodyOutput(*found[i : i + 3]) for i in range(0, len(found), 3)]
+        return evaluate(...) if count == 1 else in_parts(count, evaluate)
 
     def _results(
         self,
         evaluators: Sequence[NodeEvaluator],
         known: dict[str, Ball],
-        roundoffs: Sequence[tuple[float, Arithmetic]],
+        roundoffs: Sequence[tuple[float, Arithmetic] | None],
     ) -> list[Ball]:
-        for evaluate, (multiply_roundoff, arithmetic) in zip(evaluators, roundoffs, strict=True):
+        """The outputs; with their errors where roundoffs are given."""
+        for evaluate, roundoff in zip(evaluators, roundoffs, strict=True):
             node = evaluate.node
             inputs = [known.get(name) if name else None for name in node.input]
             outputs = evaluate([None if each is None else each.value for each in inputs])
             names = [each for each in node.output if each]
             for place, (name, output) in enumerate(zip(names, outputs, strict=False)):
-                call = Call(evaluate, inputs, outputs, multiply_roundoff, arithmetic, place)
-                known[name] = Ball(output, bound_error(call))
+                error = None
+                if roundoff is not None:
+                    error = bound_error(Call(evaluate, inputs, outputs, *roundoff, place))
+                known[name] = Ball(output, error)
         return [known[name] for name in self._outputs if name]
 
 
@@ -146,7 +175,11 @@ def _multiply_roundoffs(
     return found
 
 
-def _stored(result: Ball, dtype: DType) -> tuple[Array, Array, Floats]:
+def _judged(result: Ball, dtype: DType) -> tuple[Array, ...]:
     own = np.zeros(()) if result.error is None else result.error
     memory = rounded(result.value, dtype.numpy)
     return result.value, memory, own + rounding(result.value, dtype)
+
+
+def _rounded(result: Ball, dtype: DType) -> tuple[Array, ...]:
+    return (rounded(result.value, dtype.numpy),)

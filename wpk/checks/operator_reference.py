@@ -7,6 +7,7 @@ operator's body everything is float64, and a bound of the kernel's error goes al
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import onnx
@@ -51,6 +52,22 @@ class HandedReference(Reference):
     alone: Mapping[str, str]
 
 
+class _Given(NamedTuple):
+    """What the body of a node is given.
+
+    Attributes:
+        arrays: One for each input; None where an optional one is missing.
+        weights: Places of the inputs that are constants.
+        names: The outputs that have one.
+        dtypes: Their types in memory.
+    """
+
+    arrays: list[Array | None]
+    weights: list[int]
+    names: list[str]
+    dtypes: list[DType]
+
+
 class GraphReference:
     """Evaluates an optimized graph on inputs, one node at a time."""
 
@@ -74,46 +91,88 @@ class GraphReference:
         }
         self._dtypes = {name: _dtype(tensor) for name, tensor in tensors.items()}
 
-    def run(
-        self,
-        inputs: Mapping[str, Array],
-        memory: dict[str, Array],
-        wanted: Collection[str] | None = None,
-    ) -> Iterator[Reference]:
+    def run(self, inputs: Mapping[str, Array], memory: dict[str, Array]) -> Iterator[Reference]:
         """Yield the reference of each node in order.
 
         Args:
             inputs: The model's inputs.
             memory: Filled with every tensor as it lies in memory, rounded; at each yield it holds
                 the node's inputs and outputs.
+        """
+        for node in self.begin(inputs, memory):
+            yield self.of(node, memory)
+
+    def begin(
+        self,
+        inputs: Mapping[str, Array],
+        memory: dict[str, Array],
+        wanted: Collection[str] | None = None,
+    ) -> list[onnx.NodeProto]:
+        """Return the nodes to be evaluated, each by `of` or by `evaluate`, in this order.
+
+        Args:
+            inputs: The model's inputs.
+            memory: Filled with these and with the constants.
             wanted: Names of the nodes and tensors that are asked for; all by default. Of the other nodes
-                only those are evaluated, and yielded too, that make what these read and ``memory`` does
-                not hold from the start, in the same type.
+                only those are returned that make what these read and ``memory`` does not hold yet, in the same
+                type.
         """
         memory.update(self._constants)
         memory.update(inputs)
-        for node in self._nodes if wanted is None else self._needed(wanted, memory):
-            function = self._functions.get((node.domain, node.op_type))
-            if function is not None and node.domain == RUNTIME_DOMAIN:
-                yield self._handed(node, function, memory)
-                continue
-            body = NodeBody(node, function, self._opsets)
-            arrays = [memory[name] if name else None for name in node.input]
-            weights = [i for i, name in enumerate(node.input) if name in self._constants]
-            names = [name for name in node.output if name]
-            dtypes = [self._dtypes.get(name) or DType.FP32 for name in names]
-            results = body(arrays, weights, self._multiply_roundoff(arrays), dtypes)
-            stored = dict(zip(names, results, strict=True))
-            memory.update({name: each.memory for name, each in stored.items()})
-            yield Reference(
-                node.name,
-                {name: each.value for name, each in stored.items()},
-                {
-                    name: each.tolerance
-                    for (name, each), dtype in zip(stored.items(), dtypes, strict=True)
-                    if dtype.is_float or each.tolerance.any()
-                },
-            )
+        return self._nodes if wanted is None else self._needed(wanted, memory)
+
+    def of(self, node: onnx.NodeProto, memory: dict[str, Array]) -> Reference:
+        """Return the reference of a node.
+
+        Args:
+            node: The node.
+            memory: Holds its inputs; filled with its outputs.
+        """
+        function = self._function(node)
+        if function is not None and node.domain == RUNTIME_DOMAIN:
+            return self._handed(node, function, memory)
+        arrays, weights, names, dtypes = self._given(node, memory)
+        roundoff = self._multiply_roundoff(arrays)
+        results = NodeBody(node, function, self._opsets)(arrays, weights, roundoff, dtypes)
+        outputs = list(zip(names, results, dtypes, strict=True))
+        memory.update({name: each.memory for name, each, _ in outputs})
+        return Reference(
+            node.name,
+            {name: each.value for name, each, _ in outputs},
+            {
+                name: each.tolerance
+                for name, each, dtype in outputs
+                if dtype.is_float or each.tolerance.any()
+            },
+        )
+
+    def evaluate(self, node: onnx.NodeProto, memory: dict[str, Array]) -> None:
+        """Compute the outputs of a node that nobody judges: memory is the same behind it as behind `of`.
+
+        Args:
+            node: The node.
+            memory: Holds its inputs; filled with its outputs.
+        """
+        function = self._function(node)
+        if function is not None and node.domain == RUNTIME_DOMAIN:
+            self._handed(node, function, memory)
+            return
+        arrays, weights, names, dtypes = self._given(node, memory)
+        stored = NodeBody(node, function, self._opsets).in_memory(arrays, weights, dtypes)
+        memory.update(zip(names, stored, strict=True))
+
+    def _function(self, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+        """The function that a node calls, if any."""
+        return self._functions.get((node.domain, node.op_type))
+
+    def _given(self, node: onnx.NodeProto, memory: Mapping[str, Array]) -> _Given:
+        names = [name for name in node.output if name]
+        return _Given(
+            [memory[name] if name else None for name in node.input],
+            [place for place, name in enumerate(node.input) if name in self._constants],
+            names,
+            [self._dtypes.get(name) or DType.FP32 for name in names],
+        )
 
     def _needed(self, wanted: Collection[str], memory: Mapping[str, Array]) -> list[onnx.NodeProto]:
         """The nodes that are wanted, and those that these read from and whose outputs are not known."""

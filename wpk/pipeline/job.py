@@ -23,7 +23,7 @@ from wpk.progress import Progress
 from wpk.search.loop import CacheFolder, Tuning, plan_tuning, require_measuring, runs
 from wpk.search.store import RunRecord
 from wpk.targets import Target, has_clusters
-from wpk.trial_bench import Cases, reference_bytes
+from wpk.trial_bench import ModelCases, reference_bytes
 
 MOST_BESIDE_BYTES = 2**31
 """Of a model's references at one seed, up to which its passes are proven while these are held."""
@@ -85,17 +85,17 @@ class Job:
         return proven(lowered, self.scope or Scope(), tell)
 
     def proof(
-        self, lowered: LoweredModel, beside: Beside, cases: Sequence[Cases]
+        self, lowered: LoweredModel, beside: Beside, cases: Sequence[ModelCases]
     ) -> Future[PassProof] | None:
         """Begin references and the proof beside other work; a large model's one after the other, for their memory."""
         is_large = reference_bytes(lowered.program) > MOST_BESIDE_BYTES
         for each in () if is_large else cases:
             each.begin(beside)
-        if self.scope is None:
-            return None
-        proof = beside.submit(partial(self.prove, lowered))
-        if is_large:
+        proof = None if self.scope is None else beside.submit(partial(self.prove, lowered))
+        if is_large and proof is not None:
             awaited(proof, "checking graph passes", self.progress)
+        for each in cases if is_large else ():
+            each.begin(beside)
         return proof
 
     def of_bodies(self) -> Self:

@@ -111,7 +111,7 @@ def made_plan(shop: Shop, lowered: LoweredModel) -> PlanBundle:
         Offers(lease, () if run is None else twins_of(program.operators, named)) as offers,
     ):
         tuning = None if run is None else run[0]
-        cases = None if tuning is None else cases_of(lowered, tuning.seed, job.progress)
+        cases = None if tuning is None else cases_of(lowered, tuning.seed, shop.phases)
         proof = job.proof(lowered, references, cases or ())
         handed, scored = Handover[Shortlists](), dict[Problem, Shortlists]()
         found = choosing.submit(partial(choose_among, handed, shop.pool.compile))

@@ -1,32 +1,24 @@
 """The candidates of each problem are checked and timed on a case: an operator with the reference's values."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import CancelledError, Future, wait
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TypeVar
 
 from wpk.assembly import Implementation, PackedConstants, WeightStore, step_of
-from wpk.beside import Beside, awaited
-from wpk.checks import Array, GraphReference, Reference, interface_of
-from wpk.dtypes import Precision
-from wpk.engine import TakesInputs, random_inputs
-from wpk.lowering.lowered_model import LoweredModel
-from wpk.lowering.program import Operator, Program
+from wpk.beside import Beside
+from wpk.checks import Array, Reference
+from wpk.lowering.program import Program
+from wpk.phases import Phases
 from wpk.plan import Step, Tensors
 from wpk.problems import Problem
-from wpk.progress import Progress, silent
+from wpk.progress import Progress
 
 STAGE = "computing references"
 
-
-class HasInterface(TakesInputs, Protocol):
-    """A plan, or the interface of a model (`wpk.checks.Interface`)."""
-
-    @property
-    def precision(self) -> Precision:
-        """What multiplications may use."""
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -56,138 +48,129 @@ class Case:
         return PackedConstants(self.program.constants)
 
 
-class Cases(Mapping[Problem, Case]):
-    """The cases of a model at one seed are computed when the first of them is asked for, or beside other work before.
+@dataclass(frozen=True)
+class ComputedCase:
+    """A case that has just been computed.
 
     Attributes:
-        seconds: How long that took; 0 before.
+        problem: Its problem.
+        case: The case.
+        seconds: What its reference took, without what had to be computed before.
     """
 
-    def __init__(self, make: Callable[[Progress], dict[Problem, Case]], tell: Progress) -> None:
-        """Take what makes them, and who is told meanwhile where that is waited for."""
-        self._make, self._tell = make, tell
-        self._beside: Future[dict[Problem, Case]] | None = None
-        self.seconds = 0.0
+    problem: Problem
+    case: Case
+    seconds: float
+
+
+Compute = Callable[[Progress], Iterator[ComputedCase]]
+"""Computes cases one after the other, and tells its progress before each node."""
+
+
+class Cases(Mapping[Problem, Case]):
+    """Cases at one seed are handed over one by one, each as soon as it is computed.
+
+    They are computed in an order of their own beside other work (`begin`); or else where they are asked for, as far as
+    that one which is asked for. Either way one thread computes them, and what it computes does not depend on who
+    asks when. An error ends the computing, and is raised whenever a case is asked for from then on.
+
+    Attributes:
+        waited: Seconds for which whoever asked had to wait.
+    """
+
+    def __init__(
+        self, problems: Collection[Problem], compute: Compute, bytes_in_all: int, phases: Phases
+    ) -> None:
+        """Describe them; nothing is computed yet.
+
+        Args:
+            problems: What there are cases of.
+            compute: Computes all of them.
+            bytes_in_all: What they take together.
+            phases: Told where somebody waits.
+        """
+        self._handed = {problem: Future[ComputedCase]() for problem in problems}
+        self._all: Future[None] = Future()
+        self._compute, self._bytes, self._phases = compute, bytes_in_all, phases
+        self._here: Iterator[ComputedCase] | None = compute(phases)
+        self.waited = 0.0
 
     def begin(self, beside: Beside) -> None:
         """Compute them beside other work."""
-        self._beside = beside.submit(self._timed)
-
-    def _timed(self, tell: Progress) -> dict[Problem, Case]:
-        begun = time.monotonic()
-        made = self._make(tell)
-        self.seconds = time.monotonic() - begun
-        return made
-
-    @cached_property
-    def _made(self) -> dict[Problem, Case]:
-        if self._beside is None:
-            return self._timed(self._tell)
-        return awaited(self._beside, STAGE, self._tell)
+        self._here = None
+        work = beside.submit(lambda tell: self._hand_over(self._compute(tell)))
+        work.add_done_callback(self._cancelled)
 
     def __getitem__(self, problem: Problem) -> Case:
-        """The case of a problem."""
-        return self._made[problem]
+        """The case of a problem; wait for it."""
+        return self._waited_for(self._handed[problem]).case
 
     def __iter__(self) -> Iterator[Problem]:
         """All problems."""
-        return iter(self._made)
+        return iter(self._handed)
 
     def __len__(self) -> int:
         """Number of problems."""
-        return len(self._made)
+        return len(self._handed)
 
+    def check(self) -> None:
+        """Raise the error that ended the computing, if there was one."""
+        if self._all.done():
+            self._all.result()
 
-def first_operators(program: Program) -> dict[Problem, Operator]:
-    """Return the operator that stands for each distinct problem: its first."""
-    first: dict[Problem, Operator] = {}
-    for operator in program.operators:
-        first.setdefault(operator.problem, operator)
-    return first
+    def finish(self) -> None:
+        """Wait until all have been computed."""
+        self._waited_for(self._all)
 
+    @property
+    def coming_bytes(self) -> int:
+        """What those take at most that are not computed yet."""
+        return 0 if self._all.done() else self._bytes
 
-class ModelCases(Cases):
-    """The cases of a model's own problems.
+    def known_seconds(self) -> dict[Problem, float]:
+        """Return what references took, of the cases that have been computed."""
+        handed = {p: each for p, each in self._handed.items() if each.done()}
+        return {problem: each.result().seconds for problem, each in handed.items()}
 
-    Attributes:
-        memory: Every tensor as it lies in memory, once the cases are computed.
-        interface: What the model asks of its caller.
-    """
+    def _waited_for(self, handed: Future[_Result]) -> _Result:
+        self.check()
+        if not handed.done():
+            begun = time.monotonic()
+            with self._phases.within(STAGE):
+                if self._here is None:
+                    self._phases(STAGE, sum(e.done() for e in self._handed.values()), len(self))
+                    wait([handed])
+                else:
+                    self._hand_over(self._here, handed)
+            self.waited += time.monotonic() - begun
+        return handed.result()
 
-    def __init__(self, lowered: LoweredModel, seed: int, tell: Progress = silent) -> None:
-        """Describe them; see `make_cases`."""
-        self.memory: dict[str, Array] = {}
-        self.interface = interface_of(lowered)
+    def _hand_over(
+        self, coming: Iterator[ComputedCase], until: Future[_Result] | None = None
+    ) -> None:
+        """Compute all that are to come; or up to one that is waited for."""
+        try:
+            for each in coming:
+                self._handed[each.problem].set_result(each)
+                if until is not None and until.done():
+                    return
+            for problem, handed in self._handed.items():
+                if not handed.done():
+                    raise LookupError(f"no case was computed of {problem.words()}")
+        except BaseException as error:
+            self._break(error)
+            raise
+        self._all.set_result(None)
 
-        def make(tell: Progress) -> dict[Problem, Case]:
-            return make_cases(lowered, self.interface, seed, self.memory, tell=tell)
+    def _break(self, error: BaseException) -> None:
+        """Raise an error wherever somebody waits, or will ask."""
+        if not self._all.done():
+            self._all.set_exception(error)
+        for each in self._handed.values():
+            if not each.done():
+                each.set_exception(error)
 
-        super().__init__(make, tell)
-
-
-def make_cases(
-    lowered: LoweredModel,
-    plan: HasInterface,
-    seed: int,
-    memory: dict[str, Array] | None = None,
-    problems: Collection[Problem] | None = None,
-    tell: Progress = silent,
-) -> dict[Problem, Case]:
-    """Return a case for each distinct problem, by the first operator that is of it.
-
-    The reference is the engine's own, float64 on the CPU, computed once for the whole model: every
-    candidate then sees the values that the operator sees inside the model, and what a schedule is
-    measured against depends on no other schedule.
-
-    Args:
-        lowered: The model.
-        plan: Any plan of it, or its interface.
-        seed: Of the model's random inputs.
-        memory: Tensors that are known, of another form of the model; filled with all that are computed.
-        problems: Those that are asked for; all by default.
-        tell: Told of every node.
-    """
-    first = first_operators(lowered.program)
-    if problems is not None:
-        first = {problem: first[problem] for problem in problems}
-    by_call = {operator.call: operator for operator in first.values() if operator.call}
-    cases: dict[Problem, Case] = {}
-    memory = {} if memory is None else memory
-    reference = GraphReference(lowered.graph, plan.precision)
-    wanted = None if problems is None else {*by_call, *_read_without_call(first.values())}
-    for result in reference.run(random_inputs(plan, seed), memory, wanted):
-        tell(STAGE, min(len(cases), len(first) - 1), len(first))
-        known = by_call.get(result.node)
-        if known is not None:
-            cases[known.problem] = _case(lowered.program, known, memory, result)
-    for operator in first.values():
-        if not operator.call:
-            cases[operator.problem] = _case(lowered.program, operator, memory, None)
-    tell(STAGE, len(first), len(first))
-    return cases
-
-
-def _read_without_call(operators: Iterable[Operator]) -> Iterator[str]:
-    """Values that copies read which no node of the graph stands for."""
-    for operator in operators:
-        if not operator.call:
-            yield from operator.inputs
-
-
-def _case(
-    program: Program,
-    operator: Operator,
-    memory: Mapping[str, Array],
-    result: Reference | None,
-) -> Case:
-    touched = {
-        program.values[name].buffer
-        for name in (*operator.inputs, *operator.outputs)
-        if name in program.values
-    }
-    held = {
-        name: memory[name]
-        for name, value in program.values.items()
-        if value.buffer in touched and name in memory
-    }
-    return Case(replace(program, operators=(operator,)), held, result)
+    def _cancelled(self, work: Future[None]) -> None:
+        """Nobody waits for what was given up before it began."""
+        if work.cancelled():
+            self._break(CancelledError())

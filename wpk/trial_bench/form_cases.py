@@ -7,23 +7,26 @@ from itertools import chain
 from wpk.checks import Array
 from wpk.lowering.flat_graph import FlatGraph
 from wpk.lowering.lowered_model import LoweredModel
+from wpk.phases import Phases
 from wpk.problems import Problem
-from wpk.progress import Progress, silent
-from wpk.trial_bench.cases import Case, Cases, ModelCases, make_cases
+from wpk.progress import Progress
+from wpk.trial_bench.cases import Case, Cases, ComputedCase
+from wpk.trial_bench.host_memory import result_bytes
+from wpk.trial_bench.model_cases import ModelCases, compute_cases
 
 _LAST = "_last"
 """What the name of a tensor ends with that holds another, channels last."""
 
 
 class FormCases(Mapping[Problem, Case]):
-    """The cases of a model and of other forms of it, each form's computed when the first of them is asked for."""
+    """The cases of a model and of other forms of it, which are computed as they are asked for."""
 
     def __init__(
         self,
         own: ModelCases,
         forms: Mapping[Problem, LoweredModel],
         seed: int,
-        tell: Progress = silent,
+        phases: Phases,
     ) -> None:
         """Describe them.
 
@@ -31,7 +34,7 @@ class FormCases(Mapping[Problem, Case]):
             own: Of the model's own form.
             forms: For each problem that this form lacks, a form that has it.
             seed: Of the random inputs, that of ``own``.
-            tell: Told of the progress.
+            phases: Told where somebody waits.
         """
         self._own, self._seed = own, seed
         wanted: dict[int, list[Problem]] = {}
@@ -39,7 +42,9 @@ class FormCases(Mapping[Problem, Case]):
             wanted.setdefault(id(lowered), []).append(problem)
         self._cases: dict[Problem, Cases] = {}
         for problems in wanted.values():
-            cases = Cases(partial(self._make, forms[problems[0]], problems), tell)
+            lowered = forms[problems[0]]
+            compute = partial(self._compute, lowered, problems)
+            cases = Cases(problems, compute, result_bytes(lowered.program, problems), phases)
             self._cases |= dict.fromkeys(problems, cases)
 
     def __getitem__(self, problem: Problem) -> Case:
@@ -54,12 +59,17 @@ class FormCases(Mapping[Problem, Case]):
         """Number of problems."""
         return len(self._own) + len(self._cases)
 
-    def _make(
+    @property
+    def coming_bytes(self) -> int:
+        """What those take at most that are not computed yet."""
+        every = {id(each): each for each in (self._own, *self._cases.values())}
+        return sum(each.coming_bytes for each in every.values())
+
+    def _compute(
         self, lowered: LoweredModel, problems: list[Problem], tell: Progress
-    ) -> dict[Problem, Case]:
-        len(self._own)  # the model's own cases are computed now, if they were not
-        memory = _shared(self._own.memory, lowered)
-        return make_cases(lowered, self._own.interface, self._seed, memory, problems, tell)
+    ) -> Iterator[ComputedCase]:
+        memory = _shared(self._own.memory(), lowered)
+        yield from compute_cases(lowered, self._own.interface, self._seed, memory, problems, tell)
 
 
 def _shared(memory: Mapping[str, Array], lowered: LoweredModel) -> dict[str, Array]:

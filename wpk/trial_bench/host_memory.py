@@ -1,13 +1,13 @@
 """The references of a model must fit into this machine's memory: beyond it a process is ended without a word."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import prod
 
 from wpk.emulator import free_bytes
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
 from wpk.problems import Problem
-from wpk.trial_bench.cases import first_operators
+from wpk.trial_bench.first_operators import first_operators
 
 SEEDS = 2
 """References are held at so many seeds while a model is tuned."""
@@ -36,23 +36,28 @@ def reference_bytes(program: Program) -> int:
 
     Every tensor as it lies in memory, and of the first operator of each problem what it should give.
     """
-    first = first_operators(program).values()
-    given = [n for operator in first for n in operator.outputs if n in program.values]
     tensors = sum(prod(v.shape) * v.dtype.bytes for v in program.values.values())
-    return tensors + sum(prod(program.values[n].shape) for n in given) * _ELEMENT_BYTES
+    return tensors + result_bytes(program, first_operators(program))
 
 
-def fitting(has: Mapping[Problem, Program]) -> list[Problem]:
+def result_bytes(program: Program, problems: Iterable[Problem]) -> int:
+    """Return the bytes of what some of a program's problems should give, at one seed."""
+    first = first_operators(program)
+    given = (n for each in problems for n in first[each].outputs if n in program.values)
+    return sum(prod(program.values[n].shape) for n in given) * _ELEMENT_BYTES
+
+
+def fitting(has: Mapping[Problem, Program], coming: int = 0) -> list[Problem]:
     """Return the problems, in their order, whose references fit into this machine's memory together.
 
     Args:
         has: Problems, each with a program that has an operator of it.
+        coming: Bytes of references of others that are not computed yet.
     """
-    fits, left = list[Problem](), free_bytes()
+    fits, free = list[Problem](), free_bytes()
+    left = None if free is None else free - coming
     for problem, program in has.items():
-        operator = first_operators(program)[problem]
-        elements = sum(prod(program.values[name].shape) for name in operator.outputs)
-        needed = SEEDS * elements * _ELEMENT_BYTES
+        needed = SEEDS * result_bytes(program, [problem])
         if left is None or needed <= left:
             fits.append(problem)
             left = None if left is None else left - needed

@@ -15,9 +15,13 @@ HELD_PART = 4
 prepared once, although all problems are tried a little before they are tuned."""
 
 
-def held_bytes() -> int:
-    """Return the memory that prepared cases may take on this machine now."""
-    return max(HELD_BYTES, (free_bytes() or 0) // HELD_PART)
+def held_bytes(coming: int) -> int:
+    """Return the memory that prepared cases may take on this machine now.
+
+    Args:
+        coming: Bytes that references take which are not computed yet.
+    """
+    return max(HELD_BYTES, ((free_bytes() or 0) - coming) // HELD_PART)
 
 
 class PreparedCases:

@@ -60,6 +60,7 @@ class TrialRunner:
         regime: Regime,
         others: Mapping[Problem, Case] | None = None,
         patience: Patience | None = None,
+        coming_bytes: int = 0,
     ) -> None:
         """Describe the runner; the process starts with the first trial.
 
@@ -69,10 +70,11 @@ class TrialRunner:
             regime: State of the caches that counts.
             others: The same at another seed, for what may be chosen; None to check on one seed only.
             patience: How long to sample.
+            coming_bytes: What cases take that are not computed yet.
         """
         self._lease, self._cases, self._others = lease, cases, others
         self._regime, self._patience = regime, patience or Patience()
-        self._prepared = PreparedCases(held_bytes())
+        self._prepared = PreparedCases(held_bytes(coming_bytes))
         self._right: set[_Subject] = set()  # at both seeds
 
     def prepare(self, problem: Problem, candidate: Candidate) -> Implementation:

@@ -102,6 +102,21 @@ def test_a_run_is_waited_for_as_long_as_was_asked_but_for_what_cannot_be_less(
     assert (told in caplog.text) is (seconds > 100.0)
 
 
+@pytest.mark.parametrize(("now", "left"), [(60.0, 35.0), (95.0, 20.0)])
+def test_what_was_measured_while_references_were_computed_is_of_its_share(
+    now: float, left: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    watch = Watch(Budget(seconds=100.0), begun=0.0, clock=clock)
+    clock.now = now
+    watch.start(behind=5.0, measured=30.0)
+    assert watch.for_engines() == pytest.approx(left)
+    told = (
+        "65 s passed before measuring, checks will take some 5 s, and measuring gets 50 s at least"
+    )
+    assert (told in caplog.text) is (now + left + 5.0 > 100.0)
+
+
 def test_without_a_limit_there_is_time_for_all() -> None:
     watch = Watch(Budget(trials=7), begun=0.0, clock=lambda: 1e9)
     watch.start(behind=1.0)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -13,7 +17,9 @@ from support.devices.gpus import H200
 
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook, with_evidence
+from wpk.beside import Beside
 from wpk.build import CompilePool, KernelCache
+from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.device import MemoryRange
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
@@ -44,6 +50,7 @@ from wpk.search.loop.twins import SHARED
 from wpk.search.models.model_search import search_model
 from wpk.search.searchers import Experience, Searcher, SearchSpace
 from wpk.search.searchers.random_search import RandomSearch
+from wpk.search.store import RunState, TuningStore
 from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target
 from wpk.trial import Regime
@@ -66,12 +73,14 @@ g (float[3, 40] x, float[3, 40] w, float[3, 80] v) => (uint8[3, 40] a, uint8[3, 
 """
 
 measured: list[int] = []
+was_measured = threading.Event()
 
 
 def _clock(works: Sequence[Work], regions: Sequence[MemoryRange]) -> tuple[float, ...]:
     """A block takes as long as it has threads, so large blocks lose."""
     del regions
     measured.append(len(works))
+    was_measured.set()
     seconds = 1e-3 * sum(work.block[0] for work in works if isinstance(work, BoundLaunch))
     return seconds, 1.5 * seconds, 2 * seconds
 
@@ -99,6 +108,7 @@ class Bench:
     def tune(self, tell: Progress = silent, **changes: object) -> tuple[Choices, PlanBundle]:
         tuning = Tuning("random", EFFORT, Budget(), 0, self.folder / "trials.sqlite", H200)
         measured.clear()
+        was_measured.clear()
         problems = [step.operator.problem for step in self.static.plan.steps]
         how = replace(tuning, **changes)  # type: ignore[arg-type]
         request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
@@ -107,12 +117,17 @@ class Bench:
             GpuLease(lambda: DummyGpu(_clock)) as lease,  # type: ignore[arg-type,return-value]
             Offers(lease, problems) as offers,
             entered(how, request) as (limited, run),
+            Beside("references") as references,
         ):
             equipment = Equipment(self.pool.submit, lease, offers)
-            cases = cases_of(self.lowered, 0, tell)
+            phases = Phases(tell)
+            cases = cases_of(self.lowered, 0, phases)
+            for each in cases:
+                each.begin(references)
             given = self.static.plan, TARGET, equipment, limited, run
-            asked = ModelTuning(*given, Phases(tell), cases)
-            choices = tune_model(self.lowered, self.found, asked)
+            asked = ModelTuning(*given, phases, cases)
+            budget = lambda: limited.budget  # noqa: E731
+            choices = tune_model(self.lowered, self.found, asked, budget)
         return choices, self.plan(choices)
 
 
@@ -162,6 +177,48 @@ def test_a_run_begins_with_what_others_measured_and_shares_by_measured_time(
     lessons = [lesson for each in taught if each is not None for lesson in each.lessons]
     assert lessons
     assert all(len(lesson.costs) >= 3 for lesson in lessons)
+
+
+def last_node(bench: Bench) -> str:
+    return str(bench.lowered.graph.nodes[-1].name)
+
+
+def test_a_problem_is_measured_while_the_references_of_others_are_computed(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = GraphReference.of
+
+    def waiting(reference: GraphReference, node: Any, memory: Any) -> Reference:
+        if node.name == last_node(bench):
+            assert was_measured.wait(60)
+        return of(reference, node, memory)
+
+    monkeypatch.setattr(GraphReference, "of", waiting)
+    found, _ = bench.tune(store=tmp_path / "t.sqlite")
+    assert len(found.results) == 2
+    assert all(result.best is not None for result in found.results.values())
+
+
+def test_a_reference_that_fails_late_ends_tuning_with_its_words_and_no_trial_is_lost(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = GraphReference.of
+
+    def failing(reference: GraphReference, node: Any, memory: Any) -> Reference:
+        if node.name == last_node(bench):
+            assert was_measured.wait(60)
+            raise EngineError(f"nobody executes '{node.name}'", fix="")
+        return of(reference, node, memory)
+
+    monkeypatch.setattr(GraphReference, "of", failing)
+    path = tmp_path / "t.sqlite"
+    with pytest.raises(EngineError, match=f"nobody executes '{last_node(bench)}'"):
+        bench.tune(store=path)
+    assert not [each for each in threading.enumerate() if each.name.startswith("wpk-references")]
+    with TuningStore(path) as store:
+        assert [run.state for run in store.runs()] == [RunState.FAILED]
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM trials").fetchone() == (1,)
 
 
 def test_tuning_tells_how_long_it_will_take(bench: Bench, tmp_path: Path) -> None:
