@@ -70,7 +70,7 @@ def test_the_look_at_warpgroups_registers_runs(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    assert "192 {} is refused: one or two consumer warpgroups have 64 rows each" in done.stdout
+    assert "256 {} is refused: one to three consumer warpgroups have 64 rows each" in done.stdout
 
 
 def test_the_example_searcher_passes_its_test(tmp_path: Path) -> None:

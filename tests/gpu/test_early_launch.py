@@ -50,9 +50,10 @@ def test_a_chain_gives_what_one_after_the_other_gives(
         assert bench.read(chain) == expected
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("case", [c for c in ONE_OF_EACH if c.template != "gemm_simt"], ids=_name)
 def test_without_its_wait_a_kernel_overtakes(hopper: CudaDevice, case: Case) -> None:
-    """So that the chains above are right because of it, not because nothing overlaps."""
+    """So that the chains above are right because of it, not because nothing overlaps; nor does it where others compute."""
     faulty = plant(TEMPLATE_OF[case.template], Fault("no wait", drop("previous_awaited")))
     right, bench = Bench(hopper, case), Bench(hopper, case, faulty)
     chains = right.chain(), bench.chain()

@@ -18,6 +18,7 @@ from wpk.schedules.wgmma.tiles import WgmmaSchedule
 TILES = {
     "one box": WgmmaSchedule(64, 64, 64, 3, early=1),
     "two warpgroups": WgmmaSchedule(128, 64, 64, 3),
+    "three warpgroups": WgmmaSchedule(192, 192, 64, 3),
     "two boxes": WgmmaSchedule(128, 64, 128, 2, early=1),
     "four boxes": WgmmaSchedule(64, 16, 256, 2),
     "wide": WgmmaSchedule(64, 128, 64, 3),

@@ -188,7 +188,9 @@ def test_legal_schedules_do_not_spill_and_compile_in_time(case: str, count: int)
 # One broken limit of the headers each.
 ILLEGAL = [
     replace(TILE, block_m=96),
-    replace(TILE, block_m=192),
+    replace(TILE, block_m=256),
+    replace(TILE, block_m=192, block_n=128, split=2),
+    replace(TILE, block_m=192, persistent=2, pingpong=1),
     replace(TILE, block_n=8),
     replace(TILE, block_n=40),
     replace(TILE, split=1, persistent=2, block_n=96),

@@ -1,4 +1,4 @@
-// A block of a warpgroup kernel (sm_90a): one or two consumer warpgroups, and a producer warp, whose first lane feeds
+// A block of a warpgroup kernel (sm_90a): one to three consumer warpgroups, and a producer warp, whose first lane feeds
 // the pipeline between them; another warp's brings the residual, where that is in shared memory (residual.cuh).
 // docs/wgmma_kernel.md shows how they run.
 //

@@ -159,7 +159,7 @@ def limits(reduction: int, precision: Precision, residual: Residual | None) -> S
             f"stages * block_k <= {_MOST_BOXES * depth}",
             f"the pipeline has at most {_MOST_BOXES} boxes",
         ),
-        *([narrow, NO_PINGPONG] if precision is Precision.FP32 else ()),
+        *([narrow, NO_PINGPONG, TWO_WARPGROUPS] if precision is Precision.FP32 else ()),
         *([apart] if precision is Precision.INT8 else ()),
         *split_limits(reduction),
         *residual_limits(residual),
@@ -202,6 +202,12 @@ NO_PINGPONG = Limit(
 )
 """Of what goes through registers: products of fp32, and of inputs between limits."""
 
+TWO_WARPGROUPS = Limit(
+    f"block_m <= {_BLOCK_M[1]}",
+    "three consumer warpgroups have no registers for operands that go through them",
+)
+"""Of the same."""
+
 _SHAPES = (
     Limit(f"block_m in {_BLOCK_M}", "one to three consumer warpgroups have 64 rows each"),
     Limit("stages >= 2", "the pipeline has at least two stages"),
@@ -219,6 +225,10 @@ _SHAPES = (
     Limit("persistent == 0 or split == 1", "persistent blocks have whole reductions"),
     Limit("pingpong in (0, 1)", "pingpong is 0 or 1"),
     Limit("pingpong == 0 or persistent != 0", "warpgroups take turns in persistent blocks"),
+    Limit(
+        f"block_m <= {_BLOCK_M[1]} or block_n <= 64 or split == 1 or cluster == 1",
+        "parts that meet in global memory spill where three warpgroups have more than 64 columns",
+    ),
     Limit(
         f"pingpong == 0 or block_m <= {_BLOCK_M[1]}",
         "of warpgroups that take turns each has one or two times 64 rows",
