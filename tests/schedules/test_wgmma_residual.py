@@ -144,8 +144,8 @@ CASES = [
             "a piece is overwritten before all have read it",
             change(
                 "piece_acquired",
-                "barriers.acquire(state.stage, state.phase ^ 1, ",
-                "arriveExpectBytes(barriers.full(state.stage), ",
+                "barriers.acquire(number, state.phase ^ 1, ",
+                "arriveExpectBytes(barriers.full(number), ",
             ),
         ),
         TURNS,
@@ -159,7 +159,8 @@ MORE_CASES = [
             "rows are counted from the output's first",
             change("chunk_read", "row - firstRow", "row"),
         ),
-        Fault("a group does not pass over the other's pieces", drop("pieces_skipped")),
+        Fault("groups have one place", change("own_pieces", "(group, ", "(0, ")),
+        Fault("rounds are not told apart", change("own_pieces", "turn ^ group", "0")),
         Fault(
             "all tiles have the first one's residual",
             change("next_residual", "tiles.advance()", ""),
