@@ -136,6 +136,7 @@ def _timed(
         assert packing is not None, "the matrix is constant"
         launches = chain.launches(packing, template.launches(problem, schedule))
         starts[str(schedule)] = device.capture(launches)
+        chain.clear()
         starts[str(schedule)].replay()
         errors[str(schedule)] = chain.worst_error(_ROWS)
     timings = time_starts(device, starts)

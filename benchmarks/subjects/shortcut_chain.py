@@ -98,6 +98,10 @@ class ShortcutChain:
             bound += [bind_launch(each, operands, {}) for each in launches]
         return bound
 
+    def clear(self) -> None:
+        """Put NaN where the last result comes, so that no result of another kernel is taken for it."""
+        self._device.fill(self._y[-1], self._first.nbytes, 0xFF)
+
     def worst_error(self, rows: int) -> float:
         """The largest error of some rows of the last result beside float64, of their root mean square."""
         sizes = self.sizes

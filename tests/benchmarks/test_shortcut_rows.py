@@ -46,6 +46,8 @@ def test_a_chain_computes_what_float64_does(sizes: Sizes) -> None:
     for launch in launches:
         device.launch(launch)
     assert chain.worst_error(sizes.rows) < 1e-2
+    chain.clear()
+    assert not chain.worst_error(sizes.rows) < 1e-2
 
 
 def test_a_wrong_schedule_is_named() -> None:

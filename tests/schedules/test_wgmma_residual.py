@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from subjects.problems import channels_last
 from support.faults.planter import Fault, change, drop, plant
-from support.problems.network_layers import resnet
 from support.problems.warpgroup_layers import at, convolution, limited, matmul
 
 from wpk.build import load_nvrtc
@@ -27,6 +26,8 @@ CONV, GEMM = TEMPLATE_OF["conv_wgmma"], TEMPLATE_OF["gemm_wgmma"]
 H200 = find_target("h200")
 TILE = WgmmaSchedule(64, 64, 64, 2, early=1, residual=1)
 TURNS = replace(TILE, block_n=128, persistent=1, pingpong=1, residual=2)
+WIDEST = replace(TILE, block_m=128, block_n=256)
+LARGEST_IN_TURNS = replace(TURNS, block_m=128, share=ROWS, persistent=132)
 
 
 def pointwise(**more: Any) -> Convolution:
@@ -144,8 +145,8 @@ CASES = [
             "a piece is overwritten before all have read it",
             change(
                 "piece_acquired",
-                "barriers.acquire(state.stage, state.phase ^ 1, ",
-                "arriveExpectBytes(barriers.full(state.stage), ",
+                "barriers.acquire(number, state.phase ^ 1, ",
+                "arriveExpectBytes(barriers.full(number), ",
             ),
         ),
         TURNS,
@@ -159,7 +160,8 @@ MORE_CASES = [
             "rows are counted from the output's first",
             change("chunk_read", "row - firstRow", "row"),
         ),
-        Fault("a group does not pass over the other's pieces", drop("pieces_skipped")),
+        Fault("groups have one place", change("own_pieces", "(group, ", "(0, ")),
+        Fault("rounds are not told apart", change("own_pieces", "turn ^ group", "0")),
         Fault(
             "all tiles have the first one's residual",
             change("next_residual", "tiles.advance()", ""),
@@ -245,12 +247,14 @@ def test_it_is_tried_where_there_is_a_residual_and_models_prefer_it_where_memory
 @pytest.mark.parametrize(
     "schedule",
     [
-        pytest.param(replace(TILE, block_m=128, block_n=256), id="widest", marks=pytest.mark.slow),
-        pytest.param(TURNS, id="in turns"),
+        pytest.param(WIDEST, id="widest", marks=pytest.mark.slow),
+        pytest.param(LARGEST_IN_TURNS, id="in turns"),
     ],
 )
 def test_machine_code_keeps_its_registers(schedule: WgmmaSchedule) -> None:
-    (source,) = CONV.instantiate(resnet(n=32), schedule)
+    problem = pointwise(n=32, c=256, k=1024, size=(14, 14))
+    assert CONV.why_illegal(problem, schedule, H200) is None
+    (source,) = CONV.instantiate(problem, schedule)
     kernel = load_nvrtc().compile(source, "sm_90a")
     assert not kernel.resources.spills
     assert "serialized" not in kernel.log

@@ -151,18 +151,15 @@ struct NoResidual
     WPK_DEVICE NoResidual(unsigned char*, SharedAddress, const void*) {}
     WPK_DEVICE void init() const {}
     template <class Rows>
-    WPK_DEVICE void beginTile(const OutputWindow<Rows>&) const
-    {
-    }
-    template <class Rows>
     WPK_DEVICE void produceTile(const OutputWindow<Rows>&) const
     {
     }
-    WPK_DEVICE void wait() const {}
-    WPK_DEVICE void release() const {}
-    WPK_DEVICE void skipTile() const {}
+    WPK_DEVICE void wait(int) const {}
+    WPK_DEVICE void release(int) const {}
+    WPK_DEVICE void beginTile(int, int) const {}
+    WPK_DEVICE void endTile() const {}
     template <class Rows>
-    WPK_DEVICE const OutputWindow<Rows>& on(const OutputWindow<Rows>& window) const
+    WPK_DEVICE const OutputWindow<Rows>& on(int, const OutputWindow<Rows>& window, int) const
     {
         return window;
     }
@@ -170,26 +167,28 @@ struct NoResidual
 
 // The same of warpgroups' accumulators in the loop of a persistent kernel: Shape::Staged says how many columns are
 // staged at once, each time with a piece of the residual. A warp has 16 of each 64 rows, of a window that begins 64
-// rows higher for each warpgroup before its own.
+// rows higher for each warpgroup before its own; `tileRow` is the first row of all of them.
 template <class Problem, class Shape, class Rows, class Residual>
 WPK_DEVICE void storeTilesInLoop(const typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
-    const OutputWindow<Rows>& window, Residual& residual)
+    const OutputWindow<Rows>& window, Residual& residual, int tileRow)
 {
     using Staged = typename Shape::Staged;
     WPK_UNROLL
     for (int column = 0; column < Shape::blockN; column += Staged::warpN)
     {
-        residual.wait();
-        const auto piece = residual.on(window.from(0, column));
+        const int piece = column / Staged::warpN;
+        residual.wait(piece);
+        const auto ofPiece = residual.on(piece, window.from(0, column), tileRow);
         WPK_UNROLL
         for (int row = 0; row < Shape::kGroupRows; row += Shape::kProductRows)
         {
             typename Shape::Sum tiles[1][Staged::tilesN][4];
             memcpy(tiles, acc + row / Shape::kProductRows * (Shape::blockN / 2) + column / 2, sizeof tiles);
-            storeTiles<Problem, Staged, true>(tiles, shared, piece.from(row, 0)); // @rows_stored
+            storeTiles<Problem, Staged, true>(tiles, shared, ofPiece.from(row, 0)); // @rows_stored
         }
-        residual.release();
+        residual.release(piece);
     }
+    residual.endTile();
 }
 
 } // namespace wpk

@@ -69,7 +69,7 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
         // @sums_staged
         NoResidual residual;
         storeTilesInLoop<Problem, Shape>(
-            acc, shared + memory.kStagingAt, window(tiles.tile()).from(-team * Shape::warpsM * 16, 0), residual);
+            acc, shared + memory.kStagingAt, window(tiles.tile()).from(-team * Shape::warpsM * 16, 0), residual, 0);
     }
 }
 

@@ -131,9 +131,8 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     {
         typename Shape::Sum tiles[Shape::tilesM][Shape::tilesN][4];
         memcpy(tiles, acc, sizeof tiles);
-        residual.beginTile(window);
-        residual.wait();
-        storeTiles<Problem, Shape>(tiles, shared, residual.on(window));
+        residual.wait(0);
+        storeTiles<Problem, Shape>(tiles, shared, residual.on(0, window, window.firstRow));
     }
 }
 
@@ -182,7 +181,7 @@ WPK_DEVICE void computePersistent(
     {
         tiles.advance();
         state.skip(Loader::kSteps); // @steps_skipped
-        residual.skipTile();
+        residual.endTile();         // @pieces_skipped
     };
     if (group != 0)
         passOver();
@@ -202,9 +201,11 @@ WPK_DEVICE void computePersistent(
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
         normed.normalise(acc);
-        residual.beginTile(tiles.window(output));
-        const auto window = tiles.window(output).from(-group * Shape::kProductRows, 0);     // @group_placed
-        storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), window, residual); // @staged_beside
+        if constexpr (Shape::pingpong)
+            residual.beginTile(group, turn ^ group);                                                 // @own_pieces
+        const auto tile = tiles.window(output), window = tile.from(-group * Shape::kProductRows, 0); // @group_placed
+        storeTilesInLoop<Problem, Shape>(
+            acc, shared + pipeline.bytes(), window, residual, tile.firstRow); // @staged_beside
         if constexpr (Shape::pingpong)
             passOver();
     }

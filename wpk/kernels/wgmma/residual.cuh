@@ -49,7 +49,8 @@ struct ResidualRows : Rows
     }
 };
 
-// A block's pieces: where they lie, their barriers, and the next one of this thread.
+// A block's pieces: where they lie, their barriers, and this thread's tile, one of those that are there at once. Which
+// piece of it is known where loops over a tile's columns are unrolled.
 template <class Tensor, class Shape, int Tiles>
 struct Residual
 {
@@ -61,8 +62,7 @@ struct Residual
     unsigned char* memory;
     Barriers barriers;
     const TensorMap* map;
-    int firstRow = 0; // of the tile
-    PipelineState<Pieces::kPieces> state{};
+    PipelineState<Tiles> state{};
 
     // Pieces at `memory`, which is aligned to 1024 bytes, and barriers at `barriers`.
     WPK_DEVICE Residual(unsigned char* memory, SharedAddress barriers, const TensorMap* map)
@@ -77,38 +77,39 @@ struct Residual
         barriers.init();
     }
 
-    template <class Rows>
-    WPK_DEVICE void beginTile(const OutputWindow<Rows>& tile)
+    // A whole warp waits for a piece of its tile.
+    WPK_DEVICE void wait(int piece) const
     {
-        firstRow = tile.firstRow;
-    }
-
-    // A whole warp waits for its next piece.
-    WPK_DEVICE void wait() const
-    {
-        barriers.wait(state); // @piece_awaited
+        waitBarrier(barriers.full(numberOf(piece)), state.phase); // @piece_awaited
+        __syncwarp();
     }
 
     // A warp no longer needs it.
-    WPK_DEVICE void release()
+    WPK_DEVICE void release(int piece) const
     {
-        __syncwarp();                  // all lanes have read it
-        barriers.release(state.stage); // @piece_released
+        __syncwarp();                      // all lanes have read it
+        barriers.release(numberOf(piece)); // @piece_released
+    }
+
+    // Of warpgroups in turns each has a place of its own; the parity of its tiles tells rounds apart.
+    WPK_DEVICE void beginTile(int place, int parity)
+    {
+        state = {place, parity};
+    }
+
+    // Behind all pieces of a tile.
+    WPK_DEVICE void endTile()
+    {
         state.advance();
     }
 
-    // The pieces of one tile are another warpgroup's.
-    WPK_DEVICE void skipTile()
-    {
-        state.skip(Pieces::kOfTile); // @pieces_skipped
-    }
-
-    // The window of the piece's columns, whose residual is there.
+    // The window of a piece's columns, in whose tile's rows it begins `row` further down, with the residual there.
     template <class Rows>
-    WPK_DEVICE OutputWindow<ResidualRows<Rows, Pieces>> on(const OutputWindow<Rows>& window) const
+    WPK_DEVICE OutputWindow<ResidualRows<Rows, Pieces>> on(
+        int piece, const OutputWindow<Rows>& window, int tileRow) const
     {
-        const unsigned char* const piece = memory + state.stage * Pieces::kPieceBytes;
-        return {{window.rows, piece, firstRow, window.firstColumn}, window.operands, window.y, window.rowEnd,
+        const unsigned char* const from = memory + numberOf(piece) * Pieces::kPieceBytes;
+        return {{window.rows, from, tileRow, window.firstColumn}, window.operands, window.y, window.rowEnd,
             window.columnEnd, window.storedColumns, window.firstRow, window.firstColumn};
     }
 
@@ -119,29 +120,38 @@ struct Residual
         WPK_KEEP_LOOP
         for (int piece = 0; piece < Pieces::kOfTile; ++piece)
         {
-            barriers.acquire(state.stage, state.phase ^ 1, Pieces::kPieceBytes); // @piece_acquired
-            const SharedAddress target = sharedAddress(memory) + state.stage * Pieces::kPieceBytes;
+            const int number = numberOf(piece);
+            barriers.acquire(number, state.phase ^ 1, Pieces::kPieceBytes); // @piece_acquired
+            const SharedAddress target = sharedAddress(memory) + number * Pieces::kPieceBytes;
             WPK_UNROLL
             for (int box = 0; box < Pieces::kBoxes; ++box)
             {
                 const int column = tile.firstColumn + piece * Pieces::kColumns + box * Pieces::kBoxColumns;
-                copyBox(target + box * Pieces::kBoxBytes, column, tile.firstRow, tile.rows);
+                copyBox(target + box * Pieces::kBoxBytes, barriers.full(number), column, tile.firstRow, tile.rows);
             }
-            state.advance();
         }
+        endTile();
     }
 
 private:
+    // Of all that are there at once.
+    WPK_DEVICE int numberOf(int piece) const
+    {
+        return state.stage * Pieces::kOfTile + piece;
+    }
+
     // The map's matrices are those of a batch; pixels are one.
-    WPK_DEVICE void copyBox(SharedAddress target, int column, int row, const MatrixRows& of) const
+    WPK_DEVICE void copyBox(
+        SharedAddress target, SharedAddress barrier, int column, int row, const MatrixRows& of) const
     {
         const int middle = Tensor::middle == 0 ? 0 : of.middle, outer = Tensor::outer == 0 ? 0 : of.outer;
-        copyTensor(target, map, barriers.full(state.stage), {column, row, middle, outer});
+        copyTensor(target, map, barrier, {column, row, middle, outer});
     }
     template <int P, int Q>
-    WPK_DEVICE void copyBox(SharedAddress target, int column, int row, const PixelRows<P, Q>&) const
+    WPK_DEVICE void copyBox(
+        SharedAddress target, SharedAddress barrier, int column, int row, const PixelRows<P, Q>&) const
     {
-        copyTensor(target, map, barriers.full(state.stage), {column, row});
+        copyTensor(target, map, barrier, {column, row});
     }
 };
 
