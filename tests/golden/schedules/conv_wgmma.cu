@@ -42,7 +42,7 @@ struct Schedule {
   static_assert(16 <= block_n && block_n <= 256, "a block has 16 to 256 columns");
   static_assert(block_n % 16 == 0, "columns are a multiple of 16");
   static_assert(persistent == 0 || block_n <= 64 || block_n % 64 == 0, "a persistent block stages 64 columns at once");
-  static_assert(block_m == 64 || block_m == 128, "one or two consumer warpgroups have 64 rows each");
+  static_assert(block_m == 64 || block_m == 128 || block_m == 192, "one to three consumer warpgroups have 64 rows each");
   static_assert(stages >= 2, "the pipeline has at least two stages");
   static_assert(split == 1 || block_n <= 128, "tiles of split-K have at most 128 columns: sums of more would spill");
   static_assert(cluster == 0 || cluster == 1, "cluster is 0 or 1");
@@ -57,6 +57,8 @@ struct Schedule {
   static_assert(persistent == 0 || split == 1, "persistent blocks have whole reductions");
   static_assert(pingpong == 0 || pingpong == 1, "pingpong is 0 or 1");
   static_assert(pingpong == 0 || persistent != 0, "warpgroups take turns in persistent blocks");
+  static_assert(block_m <= 128 || block_n <= 64 || split == 1 || cluster == 1, "parts that meet in global memory spill where three warpgroups have more than 64 columns");
+  static_assert(pingpong == 0 || block_m <= 128, "of warpgroups that take turns each has one or two times 64 rows");
   static_assert(pingpong == 0 || block_m * block_n <= 16384, "a warpgroup that has a tile of its own has 16384 sums at most");
   static_assert(block_k == 64 || block_k == 128 || block_k == 192 || block_k == 256, "a tile is one to four boxes of 64 elements a row");
   static_assert(stages * block_k <= 1024, "the pipeline has at most 16 boxes");
