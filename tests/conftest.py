@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.devices.kept_workers import keep_workers
+from support.devices.kept_processes import kept_processes, own_processes
 from support.plans.quick_search import one_cubin, one_finalist
 from support.plans.warm import fixture_warm, fixture_warm_without_cubins
 
@@ -50,12 +50,16 @@ def _has_driver() -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def fixture_kept_workers() -> Iterator[None]:
-    """Processes that compile are started once for all tests; tests of processes have `own_workers`."""
-    with pytest.MonkeyPatch.context() as patch:
-        kept = keep_workers(patch)
+def fixture_kept_processes() -> Iterator[None]:
+    """Children are started once for all tests; tests of processes use `own_processes`."""
+    with kept_processes():
         yield
-    kept.end()
+
+
+@pytest.fixture(name="own_processes")
+def fixture_own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children are started and ended as outside of tests."""
+    own_processes(monkeypatch)
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from exporters.inputs import draw_arrays
 from wpk.errors import VerificationError, WpkError
 from wpk.plan.plan import Plan
 from wpk.search.models import FINALISTS, model_search
-from wpk.search.models.static_search import Shortlists
 
 Array = NDArray[Any]
 
@@ -98,10 +97,7 @@ def judge(
 @contextmanager
 def _compiling(finalists: int) -> Iterator[None]:
     """Let a search compile so many schedules of each problem, and others only if they fail."""
-    with (
-        patch.object(model_search, "FINALISTS", finalists),
-        patch.object(Shortlists.finalists, "__defaults__", (0, finalists)),
-    ):
+    with patch.object(model_search, "FINALISTS", finalists):
         yield
 
 

@@ -30,14 +30,16 @@ class GraphEditor:
         self._names = {node.name for node in graph.nodes}
         tensors = (*graph.inputs, *graph.outputs, *tensors_of(graph.nodes))
         self._names.update(tensor.name for tensor in tensors)
+        self._numbers: dict[str, int] = {}  # the last behind each name that was wanted
 
     def new_name(self, wanted: str) -> str:
         """Return ``wanted``, or with the first free number behind it, and take the name."""
-        name = wanted
-        number = 1
+        number = self._numbers.get(wanted, 1)  # names are never given back: those below are taken
+        name = wanted if number == 1 else f"{wanted}_{number}"
         while name in self._names:
             number += 1
             name = f"{wanted}_{number}"
+        self._numbers[wanted] = number
         self._names.add(name)
         return name
 

@@ -73,7 +73,7 @@ def choose_among(
     scored: Iterable[Shortlists],
     compiler: Compiler,
     progress: Progress,
-    count: int = FINALISTS,
+    count: int | None = None,
 ) -> StaticChoices:
     """Choose a schedule for each problem that is shortlisted; the first compile while others are scored.
 
@@ -81,12 +81,12 @@ def choose_among(
         scored: What the models have to say of each problem, taken as it comes.
         compiler: Compiles the schedules that the models like best.
         progress: Told of compiling.
-        count: How many of a problem's are compiled in a round.
+        count: How many of a problem's are compiled in a round; None is `FINALISTS`.
 
     Raises:
         ScheduleError: A problem has no schedule that compiles; says why of each.
     """
-    search = _ModelSearch(compiler, progress, count)
+    search = _ModelSearch(compiler, progress, FINALISTS if count is None else count)
     search.round(scored)
     while waiting := [p for p in search.shortlists if p not in search.choices]:
         search.round([search.shortlists[problem] for problem in waiting])

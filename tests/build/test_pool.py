@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.devices.kept_workers import own_workers
 from support.devices.processes import children, interrupt, start_program
 
 from wpk.build import CompilePool, KernelCache
@@ -17,12 +16,9 @@ from wpk.kernel_source import KernelSource
 from wpk.process import ChildProcess
 from wpk.trial import Status
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 Fill = Callable[[int], KernelSource]
-
-
-@pytest.fixture(autouse=True)
-def fixture_own_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    own_workers(monkeypatch)
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from wpk.errors import CompileError
 from wpk.execution import BoundLaunch, KernelImage, Pointer
 from wpk.kernel_source import KernelSource
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 SAXPY = KernelSource(
     "saxpy",
     """

@@ -13,6 +13,8 @@ from wpk.emulator import EmulatorError, EmulatorProcess
 from wpk.engine import Engine, load, random_inputs
 from wpk.errors import EngineError
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 
 def child_of(engine: Engine) -> int:
     assert isinstance(engine.device, EmulatorProcess)

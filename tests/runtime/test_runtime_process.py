@@ -11,6 +11,8 @@ import pytest
 from wpk.errors import EngineError, LaunchError
 from wpk.runtime import RefusedInputsError, RuntimeProcess
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>\n'
 
 DIVIDED = "g (int64[n] x, int64[n] y) => (int64[n] z) { z = Div (x, y) }"

@@ -119,7 +119,7 @@ def test_every_template_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.template)
-def test_nothing_is_reported(case: Case, tmp_path: Path, one_finalist: None) -> None:
+def test_nothing_is_reported(case: Case, tmp_path: Path, one_cubin: None) -> None:
     model, path = tmp_path / "model.onnx", tmp_path / "model.plan"
     onnx.save(parse_model(case.model, case.weights), model)
     others = set(TEMPLATE_OF) - {case.template, *case.beside}

@@ -43,6 +43,27 @@ _ARRAYS: _Forms = {
     "ceil_div": lambda a, b: -(-a // b),
 }
 
+_Program = Callable[[Figures], Any]
+"""What an expression is, of columns."""
+
+
+def _of_columns(form: Callable[..., Any]) -> Callable[..., _Program]:
+    def program(*parts: _Program) -> _Program:
+        if len(parts) == 1:  # a chain of one
+            return parts[0]
+        if len(parts) == 2:
+            a, b = parts
+            return lambda columns: form(a(columns), b(columns))
+        return lambda columns: form(*[part(columns) for part in parts])
+
+    return program
+
+
+_PROGRAMS: _Forms = {
+    **{part: _of_columns(form) for part, form in _ARRAYS.items()},
+    int: lambda number: lambda columns: number,
+}
+
 
 class _Cpp(NamedTuple):
     """An expression in C++, and how tightly its operator binds."""
@@ -113,8 +134,9 @@ class Limit:
     def holds(self, columns: Figures) -> NDArray[np.bool_]:
         """Return where columns of schedules meet the condition."""
         with np.errstate(divide="ignore", invalid="ignore"):  # an extent of 0 is no legal one
-            met = value_of(self.condition, columns)
-        return np.broadcast_to(np.asarray(met, bool), _rows(columns))
+            met = np.asarray(value_of(self.condition, columns), bool)
+        rows = _rows(columns)
+        return met if met.shape == (rows,) else np.broadcast_to(met, rows)
 
     def refusal(self, columns: Figures) -> str:
         """Return the rule, and what the first of these schedules has instead."""
@@ -130,7 +152,7 @@ class Limit:
 
 def value_of(expression: str, columns: Figures) -> Any:
     """Return what an expression is of columns, so that models count with those that limits are made of."""
-    return _fold(_tree(expression), columns.__getitem__, _ARRAYS)
+    return _program(expression)(columns)
 
 
 def meeting(limits: Sequence[Limit], columns: Figures) -> NDArray[np.bool_]:
@@ -148,6 +170,12 @@ def _rows(columns: Figures) -> int:
 @lru_cache(maxsize=1 << 14)  # conditions hold numbers of their problems
 def _tree(condition: str) -> ast.expr:
     return ast.parse(condition, mode="eval").body
+
+
+@lru_cache(maxsize=1 << 14)  # a search asks the same of many schedules
+def _program(expression: str) -> _Program:
+    program: _Program = _fold(_tree(expression), operator.itemgetter, _PROGRAMS)
+    return program
 
 
 @lru_cache(maxsize=1 << 14)

@@ -1,9 +1,12 @@
 """The static search: what is compiled, what is refused, what is chosen."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
+from support.plans.quick_search import compile_one
+from support.plans.warm import Warm
 
 from wpk.build import Compilation, KernelResources
 from wpk.errors import ScheduleError
@@ -54,6 +57,26 @@ def test_the_best_eight_are_compiled_and_the_best_of_them_chosen(
     assert 0 < funnel.kept <= funnel.legal < funnel.space
     assert funnel.refusal == ""
     assert not any(each.spills for each in choice.resources)
+
+
+@contextmanager
+def _one_finalist() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        compile_one(patch)
+        yield
+
+
+@pytest.mark.parametrize("way", [_one_finalist, lambda: Warm(finalists=1)], ids=["one", "warm"])
+def test_a_quick_search_compiles_the_best_alone(
+    way: Callable[[], AbstractContextManager[object]],
+    tiled: Any,
+    make_product: Make,
+    make_compiler: Any,
+) -> None:
+    compiler = make_compiler(lambda text: _resources())
+    with way():
+        static_search(make_product(512, 512, 256), [tiled], H200, compiler)
+    assert [len(sources) for sources in compiler.rounds] == [1]
 
 
 def test_a_spilling_kernel_is_passed_over(

@@ -10,7 +10,6 @@ from wpk.build import Compilation, CompiledKernel, CompilePool
 from wpk.build.pool import Progress
 from wpk.kernel_source import KernelSource
 from wpk.search.models import model_search
-from wpk.search.models.static_search import Shortlists
 from wpk.trial import Status
 
 WAYS = ("from_model", "from_lock")
@@ -20,7 +19,6 @@ WAYS = ("from_model", "from_lock")
 def compile_one(patch: pytest.MonkeyPatch) -> None:
     """Let a search compile the schedule that the models like best, and others only if it fails."""
     patch.setattr(model_search, "FINALISTS", 1)
-    patch.setattr(Shortlists.finalists, "__defaults__", (0, 1))
 
 
 @pytest.fixture

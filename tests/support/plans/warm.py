@@ -18,7 +18,6 @@ from wpk.emulator import GUARDED, EmulatorProcess
 from wpk.execution import Device
 from wpk.libraries import NumpyLibraries
 from wpk.runtime import RuntimeProcess
-from wpk.search.models.static_search import Shortlists
 
 LAUNCH_SECONDS = 60.0
 CASES_A_DEVICE = 60
@@ -46,17 +45,11 @@ class Warm:
 
     def __enter__(self) -> "Warm":
         """Change the pipeline."""
-        ranked = Shortlists.finalists
-
-        def few(self: Shortlists, first: int = 0, count: int = self._finalists) -> object:
-            return ranked(self, first, count)
-
         self._patches = [
             *(patch(f"wpk.pipeline.{way}.CompilePool", self._compile_pool) for way in WAYS),
             patch("wpk.pipeline.making.open_device", lambda _: nullcontext(self.device())),
             patch("wpk.pipeline.from_lock.open_device", lambda _: nullcontext(self.device())),
             patch.object(model_search, "FINALISTS", self._finalists),
-            patch.object(Shortlists, "finalists", few),
             patch.object(wpk.engine.engine, "RuntimeProcess", self._lent_runtime),
         ]
         for each in self._patches:
