@@ -112,6 +112,7 @@ from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchPr
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
 from wpk.graph_passes.products.turned_products import TurnedProducts
+from wpk.graph_passes.products.turned_weights import TurnedWeights
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
 from wpk.graph_passes.recognise.global_pooling import GlobalPooling
 from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
@@ -246,6 +247,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RecognizeHardSwish(),
         RecognizeSigmoid(),
         RecognizeSoftmax(),
+        TurnedWeights(),
         NanGuard(storage),
         GroupedHeads(),
         GlobalPooling(),

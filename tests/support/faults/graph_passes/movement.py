@@ -57,6 +57,8 @@ _GRID = f"""{_H} g (float[2, 3] x) => (float[2, 3] y)
     <int64[2, 3, 2] i = {{1, 0, 1, 1, 1, 2, 0, 0, 0, 1, 0, 2}}> {{ r = Sigmoid(x)  y = GatherND(r, i) }}"""
 _TRIANGLE = f"""{_H} g (float[2, 6, 6] x) => (float[2, 6, 6] y) <int64 k = {{1}}> {{
     s = Sigmoid(x)  y = Trilu<upper = 0>(s, k) }}"""
+_WEIGHTED = f"""{_H} g (float[2, 5, 5] s, float[2, 5, 5] v) => (float[2, 5, 5] y) {{
+    p = Softmax<axis = -1>(s)  t = Transpose<perm = [0, 2, 1]>(p)  m = MatMul(v, t)  y = Relu(m) }}"""
 _HOT = f"""{_H} g (float[6] x) => (float[6, 4] y) <float d = {{4}}, float[2] v = {{0, 1}}> {{
     s = Mul(x, x)  y = OneHot(s, d, v) }}"""
 _EYE = f"""{_H} g (float[6, 6] x) => (float[6, 6] y, int64[1] s) {{
@@ -417,5 +419,13 @@ FAULTS = (
         "array.reshape(1, -1)",
         _MIXED,
         "v b",
+    ),
+    BrokenPass(
+        "values are not turned where their weights come first",
+        "turned-weights",
+        "products.turned_weights",
+        "turned = product.transposed(match.product.inputs[0], perm)",
+        "turned = match.product.inputs[0]",
+        _WEIGHTED,
     ),
 )
