@@ -102,6 +102,7 @@ from wpk.graph_passes.movement.turned_splits import TurnedSplits
 from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.movement.windows_in_attention import WindowsInAttention
 from wpk.graph_passes.precision.set_precision import SetPrecision
+from wpk.graph_passes.products.added_parts import AddedParts
 from wpk.graph_passes.products.channel_orders import ChannelOrders
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
@@ -111,6 +112,7 @@ from wpk.graph_passes.products.part_products import PartProducts
 from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
+from wpk.graph_passes.products.sums_around import SumsAround
 from wpk.graph_passes.products.turned_products import TurnedProducts
 from wpk.graph_passes.products.turned_weights import TurnedWeights
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
@@ -220,6 +222,8 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RepeatedConstants(),
         IdentityElimination(),
         CastChains(),
+        SumsAround(),
+        AddedParts(),
         IdentityGather(),
         RangeGather(),
         FreeRows(),
