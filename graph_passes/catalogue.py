@@ -63,6 +63,7 @@ from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.repeated_constants import RepeatedConstants
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
+from wpk.graph_passes.fold.single_elements import SingleElements
 from wpk.graph_passes.fusion.casts_before_joins import CastsBeforeJoins
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
@@ -217,6 +218,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ConstantFolding(),
         KnownResults(),
         EmptyTensors(),
+        SingleElements(),
         ShapeArithmetic(),
         SelectConditionals(),  # of conditions that nothing before could know
         RepeatedConstants(),
