@@ -57,6 +57,13 @@ _GRID = f"""{_H} g (float[2, 3] x) => (float[2, 3] y)
     <int64[2, 3, 2] i = {{1, 0, 1, 1, 1, 2, 0, 0, 0, 1, 0, 2}}> {{ r = Sigmoid(x)  y = GatherND(r, i) }}"""
 _TRIANGLE = f"""{_H} g (float[2, 6, 6] x) => (float[2, 6, 6] y) <int64 k = {{1}}> {{
     s = Sigmoid(x)  y = Trilu<upper = 0>(s, k) }}"""
+_POSITIONS = f"""{_H} g (float[2, 6, 9] q, float[2, 9, 6] k, float[2, 2, 3, 3, 2] a, float[2, 2, 3, 1, 2] b)
+    => (float[2, 6, 6] y) <int64[5] parts = {{2, 2, 3, 3, 2}}, int64[3] rows = {{2, 6, 6}}> {{
+    s = MatMul(q, k)  p = Reshape(s, parts)  t = Add(p, a)  u = Add(t, b)  r = Reshape(u, rows)
+    y = Softmax<axis = -1>(r) }}"""
+_WRITTEN_BACK = f"""{_H} g (float[5, 4] x, float[3, 4] t) => (float[5, 4] y)
+    <int64[1] from = {{2}}, int64[1] to = {{5}}, int64[1] rows = {{0}}, int64[3, 1] places = {{2, 3, 4}}> {{
+    p = Slice(x, from, to, rows)  u = Add(p, t)  s = ScatterND(x, places, u)  y = Relu(s) }}"""
 _WEIGHTED = f"""{_H} g (float[2, 5, 5] s, float[2, 5, 5] v) => (float[2, 5, 5] y) {{
     p = Softmax<axis = -1>(s)  t = Transpose<perm = [0, 2, 1]>(p)  m = MatMul(v, t)  y = Relu(m) }}"""
 _HOT = f"""{_H} g (float[6] x) => (float[6, 4] y) <float d = {{4}}, float[2] v = {{0, 1}}> {{
@@ -427,5 +434,21 @@ FAULTS = (
         "turned = product.transposed(match.product.inputs[0], perm)",
         "turned = match.product.inputs[0]",
         _WEIGHTED,
+    ),
+    BrokenPass(
+        "the first term alone is added to a product",
+        "sums-around",
+        "products.sums_around",
+        "for term in match.terms[1:]:",
+        "for term in match.terms[2:]:",
+        _POSITIONS,
+    ),
+    BrokenPass(
+        "a part is added to rows that begin with the first",
+        "added-parts",
+        "products.added_parts",
+        "before[axis] += match.start\n        after[axis] += int(shape[axis]) - match.start - int(count)",
+        "after[axis] += int(shape[axis]) - int(count)",
+        _WRITTEN_BACK,
     ),
 )
