@@ -99,7 +99,9 @@ from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.transpose_parts import TransposeParts
 from wpk.graph_passes.movement.transposes_behind import TransposesBehind
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
+from wpk.graph_passes.movement.turned_expands import TurnedExpands
 from wpk.graph_passes.movement.turned_splits import TurnedSplits
+from wpk.graph_passes.movement.unfolded_pixels import UnfoldedPixels
 from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.movement.windows_in_attention import WindowsInAttention
 from wpk.graph_passes.precision.set_precision import SetPrecision
@@ -112,6 +114,7 @@ from wpk.graph_passes.products.norm_into_product import NormIntoProduct
 from wpk.graph_passes.products.part_products import PartProducts
 from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
+from wpk.graph_passes.products.skewed_products import SkewedProducts
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
 from wpk.graph_passes.products.sums_around import SumsAround
 from wpk.graph_passes.products.turned_products import TurnedProducts
@@ -224,6 +227,9 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RepeatedConstants(),
         IdentityElimination(),
         CastChains(),
+        UnfoldedPixels(),
+        TurnedExpands(),
+        SkewedProducts(),
         SumsAround(),
         AddedParts(),
         IdentityGather(),
