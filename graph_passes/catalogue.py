@@ -74,6 +74,7 @@ from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.batch_picks import BatchPicks
 from wpk.graph_passes.movement.block_movement import BlockMovement
+from wpk.graph_passes.movement.blocked_pixels import BlockedPixels
 from wpk.graph_passes.movement.free_rows import FreeRows
 from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
@@ -166,6 +167,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
         [ChannelOrders(precision.storage)],
         [PartProducts()],
         [TurnedProducts(), WindowsInAttention()],
+        [BlockedPixels()],
         [NormIntoProduct(precision.storage)],
         [SetPrecision(precision)],
         [RecurrentOperators(), PlacedSelections()],
