@@ -111,6 +111,7 @@ from wpk.graph_passes.products.channel_orders import ChannelOrders
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
+from wpk.graph_passes.products.merged_groups import MergedGroups
 from wpk.graph_passes.products.norm_into_product import NormIntoProduct
 from wpk.graph_passes.products.part_products import PartProducts
 from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
@@ -287,5 +288,6 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RedundantMovement(),
         PatchProducts(),
         OtherPatchProducts(),
+        MergedGroups(),
         GemmBetweenReshapes(),
     ]

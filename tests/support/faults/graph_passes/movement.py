@@ -73,6 +73,8 @@ _BLOCKED = f"""{_H} g (float[1, 5, 6, 4] x, float[8, 5, 1, 1] w, float[3, 8, 1, 
     c = Conv(x, w)  r = Reshape(c, apart)  t = Transpose<perm = [0, 1, 2, 4, 3, 5]>(r)  b = Reshape(t, blocks)
     s = Softmax<axis = -1>(b)  j = Reshape(s, joined)  u = Transpose<perm = [0, 1, 2, 4, 3, 5]>(j)
     i = Reshape(u, image)  y = Conv(i, v) }}"""
+_GROUPS_OF_TWO = f"""{_H} g (float[2, 8, 5, 5] x, float[8, 2, 3, 3] w) => (float[2, 8, 3, 3] y) {{
+    c = Conv<group = 4>(x, w)  y = Relu(c) }}"""
 _POSITIONS = f"""{_H} g (float[2, 6, 9] q, float[2, 9, 6] k, float[2, 2, 3, 3, 2] a, float[2, 2, 3, 1, 2] b)
     => (float[2, 6, 6] y) <int64[5] parts = {{2, 2, 3, 3, 2}}, int64[3] rows = {{2, 6, 6}}> {{
     s = MatMul(q, k)  p = Reshape(s, parts)  t = Add(p, a)  u = Add(t, b)  r = Reshape(u, rows)
@@ -484,6 +486,15 @@ FAULTS = (
         "reshape(_sizes(places)).transpose(_turned(places, lying))\n    whole",
         _BLOCKED,
         "w v",
+    ),
+    BrokenPass(
+        "outputs of one group read the channels of its neighbour",
+        "merged-groups",
+        "products.merged_groups",
+        "begin = row // outputs % together * depth",
+        "begin = row % together * depth",
+        _GROUPS_OF_TWO,
+        "w",
     ),
     BrokenPass(
         "the first term alone is added to a product",
