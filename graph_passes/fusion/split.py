@@ -116,12 +116,15 @@ def _ranges(node: gs.Node, source: gs.Tensor, views: Views) -> _Parts | Refusal:
 def _apart(views: Views, factor: Factor, parts: Sequence[_Part]) -> Views:
     """Describe the same views of the source with ``factor`` the outermost of a dimension.
 
-    Only where sizes are known, and where every part begins at an aligned address: others would be copied.
+    Only where sizes are known, and where every part begins at an aligned address, in every row where the rows of an
+    image may come to lie in another order: others would be copied.
     """
     whole = views.source[factor.axis]
     if not isinstance(whole, int) or not isinstance(factor.size, int):
         return views
-    if any(part.begin * factor.step % _ALIGNED for part in parts):
+    is_row = factor.axis == len(views.source) - 1
+    begins = [part.begin for part in parts] if is_row else [1]
+    if any(begin * factor.step % _ALIGNED for begin in begins):
         return views
     inside = factor.size * factor.step
 

@@ -43,4 +43,4 @@ class TurnedExpands(Rule[_TurnedExpand]):
         """Write the Transpose in front of the Expand."""
         parts, output = NodeParts(editor, match.last), match.last.outputs[0]
         turned, shape = parts.transposed(match.source, match.perm), static_shape(output) or []
-        editor.replace(output, parts.add("Expand", turned, parts.ints(shape), shape=shape))
+        editor.replace(output, parts.add("Expand", turned, parts.ints(shape), like=output))

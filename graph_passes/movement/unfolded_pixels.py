@@ -17,6 +17,7 @@ from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import (
+    Dims,
     given,
     integers,
     is_graph_output,
@@ -95,7 +96,7 @@ def _channels_last(parts: NodeParts, image: gs.Tensor) -> gs.Tensor:
         return parts.transposed(image, _LAST)
     turned = parts.transposed(pad.inputs[0], _LAST)
     moved = parts.ints([pads[half + axis] for half in (0, len(pads) // 2) for axis in _LAST])
-    shape = [image.shape[axis] for axis in _LAST]
+    shape: Dims = [image.shape[axis] for axis in _LAST]
     return parts.add("Pad", turned, moved, *pad.inputs[2:3], shape=shape, **pad.attrs)
 
 

@@ -119,7 +119,7 @@ class Views:
         return len(sizes) == len(self.target) and self._parts_at((prod(sizes[:-1]), sizes[-1]))
 
     def _parts_at(self, shape: Sequence[int]) -> bool:
-        groups = regroup(self.groups, shape)
+        groups = regroup(self.groups, list(shape))
         return groups is not None and all(_one_stride(group, self.source) for group in groups)
 
     def writes_strided(self) -> bool:

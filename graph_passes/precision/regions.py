@@ -183,7 +183,9 @@ def _lies_in_memory(graph: gs.Graph, node: gs.Node, wide: set[int]) -> bool:
     if is_graph_output(graph, output) or not is_fp32(output):
         return False
     narrow = [reader for reader in output.outputs if id(reader) not in wide]
-    return any(not is_elementwise(reader) for reader in narrow) and len(narrow) < len(output.outputs)
+    return any(not is_elementwise(reader) for reader in narrow) and len(narrow) < len(
+        output.outputs
+    )
 
 
 def _rejoins_groups(node: gs.Node) -> bool:

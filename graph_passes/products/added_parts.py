@@ -22,6 +22,7 @@ from wpk.graph_passes.core.query import (
     made_by,
     rank,
     same_dims,
+    static_shape,
     uniform,
     values,
     why_any_shared,
@@ -66,13 +67,13 @@ class AddedParts(Rule[_Part]):
         if first is not None and second is not None and permutation(first) == permutation(second):
             perm, data, rows = permutation(first) or perm, first.inputs[0], second.inputs[0]
         added = made_by(rows, "Add")
-        if added is None or not is_float(data) or dims(data) is None:
+        if added is None or not is_float(data) or static_shape(data) is None:
             return None
         axis = perm[0]
-        count = (dims(rows) or [None] * len(perm))[axis]
+        count = (static_shape(rows) or [0] * len(perm))[axis]
         for part, term in (added.inputs, added.inputs[::-1]):
             taken = range_of(part, data, axis) if not isinstance(part, gs.Constant) else None
-            if taken is not None and taken == (start, start + (count or 0)):
+            if taken is not None and taken == (start, start + count):
                 same = same_dims(dims(term), dims(rows))
                 reason = None if same else f"'{term.name}' is repeated where it is added"
                 shared = why_any_shared(graph, [rows, node.inputs[2]])
@@ -82,15 +83,17 @@ class AddedParts(Rule[_Part]):
     def rewrite(self, editor: GraphEditor, match: _Part) -> None:
         """Write the Pad, the sum, and the Transpose that there was."""
         parts, output = NodeParts(editor, match.node), match.node.outputs[0]
-        shape, axis = dims(match.whole) or [], match.perm[0]
+        shape, axis = static_shape(match.whole) or [], match.perm[0]
         inner, term = made_by(match.term, "Pad"), match.term
         before, after = [0] * len(shape), [0] * len(shape)
         if inner is not None and (known := _zeros_around(inner)) is not None:
             term, (before, after) = inner.inputs[0], known
-        (count,) = (dims(match.term) or [])[axis : axis + 1]
+        count = (static_shape(match.term) or [])[axis]
         before[axis] += match.start
-        after[axis] += int(shape[axis]) - match.start - int(count)
-        padded = parts.add("Pad", term, parts.ints([*before, *after]), shape=shape, mode="constant")
+        after[axis] += shape[axis] - match.start - count
+        padded = parts.add(
+            "Pad", term, parts.ints([*before, *after]), like=match.whole, mode="constant"
+        )
         total = parts.add("Add", match.whole, padded, like=match.whole)
         is_turned = match.perm != sorted(match.perm)
         editor.replace(output, parts.transposed(total, match.perm) if is_turned else total)
@@ -109,7 +112,11 @@ def _start(node: gs.Node) -> int | None:
 def _zeros_around(node: gs.Node) -> tuple[list[int], list[int]] | None:
     """How many zeros a Pad adds in front and behind along each axis; None where it adds others."""
     pads, value = integers(given(node, 1)), given(node, 2)
-    if node.attrs.get("mode", "constant") != "constant" or pads is None or given(node, 3) is not None:
+    if (
+        node.attrs.get("mode", "constant") != "constant"
+        or pads is None
+        or given(node, 3) is not None
+    ):
         return None
     if value is not None and uniform(value) != 0.0:
         return None

@@ -42,7 +42,11 @@ class MergedGroups(Rule[_Groups]):
         del graph
         groups, weight = int(node.attrs.get("group", 1)), node.inputs[1]
         shape = static_shape(weight)
-        if not isinstance(weight, gs.Constant) or shape is None or rank(node.inputs[0]) not in (3, 4):
+        if (
+            not isinstance(weight, gs.Constant)
+            or shape is None
+            or rank(node.inputs[0]) not in (3, 4)
+        ):
             return None
         together = _TOGETHER.get(shape[1], 1)
         if together == 1 or groups % together or not is_float(weight):

@@ -94,7 +94,9 @@ def _padded(node: gs.Node, places: Places) -> Places | None:
     pads, value = integers(given(node, 1)), given(node, 2)
     if pads is None or given(node, 3) is not None or min(pads) < 0:
         return None
-    if node.attrs.get("mode", "constant") != "constant" or (value is not None and uniform(value) != 0.0):
+    if node.attrs.get("mode", "constant") != "constant" or (
+        value is not None and uniform(value) != 0.0
+    ):
         return None
     half = len(pads) // 2
     return np.pad(places, list(zip(pads[:half], pads[half:], strict=True)), constant_values=-1)

@@ -85,7 +85,5 @@ def write_norm(
     constants = list(given) or [
         editor.constant(f"{output.name}_ones", np.ones(row_shape(x, axes) or [], x.dtype))
     ]
-    made = parts.add(
-        op, rows, *constants, axis=len(others), epsilon=epsilon, stash_type=1
-    )
+    made = parts.add(op, rows, *constants, axis=len(others), epsilon=epsilon, stash_type=1)
     editor.replace(output, made if is_last else parts.transposed(made, np.argsort(perm).tolist()))

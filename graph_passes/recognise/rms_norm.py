@@ -36,7 +36,9 @@ class RecognizeRmsNorm(Rule[MeanSquare]):
         found = divided_by_root(node)
         if found is None:
             return None
-        reason = why_not_rows_or_channels(graph, found.values, found.axes, found.nodes, found.quotient)
+        reason = why_not_rows_or_channels(
+            graph, found.values, found.axes, found.nodes, found.quotient
+        )
         return refusal(found.quotient, reason or why_too_old(graph)) or found
 
     def rewrite(self, editor: GraphEditor, match: MeanSquare) -> None:

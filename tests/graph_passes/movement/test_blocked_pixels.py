@@ -55,5 +55,7 @@ def test_gathers_the_pixels_of_an_image(prove):
     ],
 )  # fmt: skip
 def test_leaves_what_is_no_image_or_has_strides(refusals, body, output):
-    text = _text(body, output).replace("[2, 5, 6, 8] x", "[2, 6, 6, 8] x" if "Concat" in body else "[2, 5, 6, 8] x")
+    text = _text(body, output).replace(
+        "[2, 5, 6, 8] x", "[2, 6, 6, 8] x" if "Concat" in body else "[2, 5, 6, 8] x"
+    )
     assert refusals(text, BlockedPixels(), "w v") == []

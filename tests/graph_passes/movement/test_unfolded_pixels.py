@@ -23,7 +23,9 @@ def test_gathers_pixels_once(prove):
 
 def test_zeros_are_added_behind_the_turned_image(prove):
     body = "p = Pad(x, pads)  " + UNFOLD.replace("(x, rows)", "(p, rows)")
-    text = _text(body, "2, 5, 4, 6").replace(ROWS, f"{ROWS}, int64[8] pads = {{0, 0, 1, 0, 0, 0, 1, 1}}")
+    text = _text(body, "2, 5, 4, 6").replace(
+        ROWS, f"{ROWS}, int64[8] pads = {{0, 0, 1, 0, 0, 0, 1, 1}}"
+    )
     proof = prove(text, UnfoldedPixels())
     assert proof.ops == ["Transpose", "Pad", "Reshape", "Gather", "Reshape", "Transpose"]
 

@@ -53,7 +53,8 @@ def test_recognises_several_last_axes(prove):
 
 
 @pytest.mark.parametrize(
-    ("image", "vector"), [("n, 8, 5", "8, 1"), ("n, 8, 3, 5", "1, 8, 1, 1"), ("2, 8, 1, 3, 2", "8, 1, 1, 1")]
+    ("image", "vector"),
+    [("n, 8, 5", "8, 1"), ("n, 8, 3, 5", "1, 8, 1, 1"), ("2, 8, 1, 3, 2", "8, 1, 1, 1")],
 )
 def test_recognises_norms_of_channels(prove, image, vector):
     text = _text(ROOT + " r = Reciprocal(s)  n = Mul(x, r)  y = Mul(g, n)")

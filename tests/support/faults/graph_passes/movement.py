@@ -508,8 +508,8 @@ FAULTS = (
         "a part is added to rows that begin with the first",
         "added-parts",
         "products.added_parts",
-        "before[axis] += match.start\n        after[axis] += int(shape[axis]) - match.start - int(count)",
-        "after[axis] += int(shape[axis]) - int(count)",
+        "before[axis] += match.start\n        after[axis] += shape[axis] - match.start - count",
+        "after[axis] += shape[axis] - count",
         _WRITTEN_BACK,
     ),
 )
