@@ -80,7 +80,7 @@ class UnfoldedPixels(Rule[_Unfolded]):
         rows = _channels_last(parts, match.image)
         rows = parts.reshaped(rows, [batch, height * width, channels])
         places = parts.ints(match.pixels.reshape(-1))
-        shape = [batch, match.pixels.size, channels]
+        shape: Dims = [batch, match.pixels.size, channels]
         gathered = parts.add("Gather", rows, places, shape=shape, axis=1)
         whole = parts.reshaped(gathered, [batch, *match.pixels.shape, channels])
         axes = list(range(match.pixels.ndim + 1))
