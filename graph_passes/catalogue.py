@@ -63,6 +63,7 @@ from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.repeated_constants import RepeatedConstants
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
+from wpk.graph_passes.fold.single_elements import SingleElements
 from wpk.graph_passes.fusion.casts_before_joins import CastsBeforeJoins
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
@@ -73,6 +74,7 @@ from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.batch_picks import BatchPicks
 from wpk.graph_passes.movement.block_movement import BlockMovement
+from wpk.graph_passes.movement.blocked_pixels import BlockedPixels
 from wpk.graph_passes.movement.free_rows import FreeRows
 from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
@@ -98,20 +100,27 @@ from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.transpose_parts import TransposeParts
 from wpk.graph_passes.movement.transposes_behind import TransposesBehind
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
+from wpk.graph_passes.movement.turned_expands import TurnedExpands
 from wpk.graph_passes.movement.turned_splits import TurnedSplits
+from wpk.graph_passes.movement.unfolded_pixels import UnfoldedPixels
 from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.movement.windows_in_attention import WindowsInAttention
 from wpk.graph_passes.precision.set_precision import SetPrecision
+from wpk.graph_passes.products.added_parts import AddedParts
 from wpk.graph_passes.products.channel_orders import ChannelOrders
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
+from wpk.graph_passes.products.merged_groups import MergedGroups
 from wpk.graph_passes.products.norm_into_product import NormIntoProduct
 from wpk.graph_passes.products.part_products import PartProducts
 from wpk.graph_passes.products.patch_products import OtherPatchProducts, PatchProducts
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
+from wpk.graph_passes.products.skewed_products import SkewedProducts
 from wpk.graph_passes.products.summed_convolutions import SummedConvolutions
+from wpk.graph_passes.products.sums_around import SumsAround
 from wpk.graph_passes.products.turned_products import TurnedProducts
+from wpk.graph_passes.products.turned_weights import TurnedWeights
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
 from wpk.graph_passes.recognise.global_pooling import GlobalPooling
 from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
@@ -159,6 +168,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
         [ChannelOrders(precision.storage)],
         [PartProducts()],
         [TurnedProducts(), WindowsInAttention()],
+        [BlockedPixels()],
         [NormIntoProduct(precision.storage)],
         [SetPrecision(precision)],
         [RecurrentOperators(), PlacedSelections()],
@@ -214,11 +224,17 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ConstantFolding(),
         KnownResults(),
         EmptyTensors(),
+        SingleElements(),
         ShapeArithmetic(),
         SelectConditionals(),  # of conditions that nothing before could know
         RepeatedConstants(),
         IdentityElimination(),
         CastChains(),
+        UnfoldedPixels(),
+        TurnedExpands(),
+        SkewedProducts(),
+        SumsAround(),
+        AddedParts(),
         IdentityGather(),
         RangeGather(),
         FreeRows(),
@@ -246,6 +262,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RecognizeHardSwish(),
         RecognizeSigmoid(),
         RecognizeSoftmax(),
+        TurnedWeights(),
         NanGuard(storage),
         GroupedHeads(),
         GlobalPooling(),
@@ -271,5 +288,6 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         RedundantMovement(),
         PatchProducts(),
         OtherPatchProducts(),
+        MergedGroups(),
         GemmBetweenReshapes(),
     ]

@@ -22,7 +22,7 @@ from wpk.graph_passes.core.kinds import (
 )
 from wpk.graph_passes.core.query import is_graph_output, is_op, made_by, producer
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters, takes_restoration
-from wpk.graph_passes.movement.views import trace, views_before
+from wpk.graph_passes.movement.views import Views, trace, views_before
 
 # Operators whose operands are read through strides anyway, so that views before them go inside
 # even when they move nothing: split heads then never appear as values.
@@ -77,10 +77,27 @@ def _chain_before(
             f"'{tensor.name}' cannot be read in place from '{source.name}': "
             "a dimension would have no single stride"
         )
-    if (reason := described.why_too_many()) is not None:
+    reason = described.why_too_many() or _why_no_batch(node, tensor, described)
+    if reason is not None:
         return cast, reason
     wanted = is_op(node, *_READ_IN_PLACE) or described.moves() or bool(cast)
     return ([*views, *cast] if wanted else []), None
+
+
+def _why_no_batch(node: gs.Node, tensor: gs.Tensor, views: Views) -> str | None:
+    """Say why a product cannot read its matrices in place: their batch has more axes than kernels walk."""
+    foldings = views.foldings() if is_op(node, "MatMul") else None
+    if foldings is None:
+        return None
+    first, second = node.inputs
+    if tensor is first and isinstance(second, gs.Constant) and views.joins_rows():
+        return None
+    other = views_before(first) if tensor is second else []
+    beside = trace(other[0].inputs[0], other) if other else None
+    common = beside.foldings() if beside is not None else None
+    if foldings if common is None else foldings & common:
+        return None
+    return f"the batch of '{tensor.name}' has no two axes with a stride each"
 
 
 def _may_read(node: gs.Node, cast: gs.Node) -> bool:

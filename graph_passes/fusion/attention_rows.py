@@ -3,14 +3,20 @@
 A row of a head lies together in memory where exporters part heads from channels last. Where channels come
 first (cross-covariance attention, El-Nouby et al. 2021), neighbours of a row lie as far apart as pixels have
 channels: tensor cores cannot copy such rows, and what is left waits for one element after the other.
-Products read their second operand along either of its dimensions.
+Products read their second operand along either of its dimensions. What a convolution makes is stored channels last
+(`channels-last`), though its axes are not in that order yet.
 """
 
 from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.movement.views import trace, views_before
+from wpk.graph_passes.core.kinds import SPATIAL, is_elementwise
+from wpk.graph_passes.core.query import is_op, producer
+from wpk.graph_passes.movement.views import Factor, trace, views_before
+
+_IMAGES = (3, 4)
+"""Ranks of what is stored channels last."""
 
 _WARP = 32
 _MOST_WAITS = 16
@@ -42,8 +48,21 @@ def _lies_apart(tensor: gs.Tensor, axis: int) -> bool:
     if views is None or not isinstance(views.target[axis], int) or views.target[axis] == 1:
         return False
     group = views.groups[axis]
-    return bool(group) and not _is_innermost(group[-1].axis, group[-1].step, views.source)
+    order = list(range(len(views.source)))
+    if len(order) in _IMAGES and _is_of_convolution(chain[0].inputs[0]):
+        order = [0, *order[2:], 1]
+    return bool(group) and not _is_innermost(group[-1], views.source, order)
 
 
-def _is_innermost(axis: int, step: int, source: Sequence[int | str | None]) -> bool:
-    return step == 1 and all(size == 1 for size in source[axis + 1 :])
+def _is_innermost(factor: Factor, source: Sequence[int | str | None], order: list[int]) -> bool:
+    """Whether neighbours along a factor are neighbours in memory, where the axes of ``source`` lie in an order."""
+    behind = order[order.index(factor.axis) + 1 :]
+    return factor.step == 1 and all(source[axis] == 1 for axis in behind)
+
+
+def _is_of_convolution(tensor: gs.Tensor) -> bool:
+    """Whether a convolution or a pool makes a tensor, up to arithmetic and parts of its channels."""
+    node = producer(tensor)
+    while node is not None and (is_elementwise(node) or is_op(node, "Split", "Slice")):
+        node = producer(node.inputs[0])
+    return is_op(node, *SPATIAL)

@@ -9,7 +9,7 @@ slice then makes a dimension, the slice is a view of memory, and the views after
 that read them: no transpose is left.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,8 +87,9 @@ def _ranges(node: gs.Node, source: gs.Tensor, views: Views) -> _Parts | Refusal:
     """Read the parts that a node takes as ranges of a dimension of ``source``."""
     axis = int(node.attrs.get("axis", 0)) % len(views.target)
     target = None
+    parts = list(_parts(node, views.target[axis]))
     if len(views.groups[axis]) == 1 and not _is_outermost(views.groups[axis][0], views):
-        views = _apart(views, views.groups[axis][0])
+        views = _apart(views, views.groups[axis][0], parts)
         target = reshape_target(dims(source), list(views.source))
     group = views.groups[axis]
     if len(group) != 1 or not _is_outermost(group[0], views):
@@ -96,7 +97,6 @@ def _ranges(node: gs.Node, source: gs.Tensor, views: Views) -> _Parts | Refusal:
     if target is None and len(views.source) != len(dims(source) or []):
         reason = f"no constant target takes '{source.name}' apart for every batch"
         return Refusal(node.name, reason)
-    parts = list(_parts(node, views.target[axis]))
     if not parts:
         return Refusal(node.name, f"the parts that {node.op} takes are not constant")
     found: list[tuple[_Part, list[Step]]] = []
@@ -113,13 +113,18 @@ def _ranges(node: gs.Node, source: gs.Tensor, views: Views) -> _Parts | Refusal:
     return _Parts(source, target, list(views.source), group[0], found)
 
 
-def _apart(views: Views, factor: Factor) -> Views:
+def _apart(views: Views, factor: Factor, parts: Sequence[_Part]) -> Views:
     """Describe the same views of the source with ``factor`` the outermost of a dimension.
 
-    Only where sizes are known, and where every part begins at an aligned address: others would be copied.
+    Only where sizes are known, and where every part begins at an aligned address, in every row where the rows of an
+    image may come to lie in another order: others would be copied.
     """
     whole = views.source[factor.axis]
-    if not isinstance(whole, int) or not isinstance(factor.size, int) or factor.step % _ALIGNED:
+    if not isinstance(whole, int) or not isinstance(factor.size, int):
+        return views
+    is_row = factor.axis == len(views.source) - 1
+    begins = [part.begin for part in parts] if is_row else [1]
+    if any(begin * factor.step % _ALIGNED for begin in begins):
         return views
     inside = factor.size * factor.step
 

@@ -4,6 +4,7 @@
     Conv(Transpose(x, (0, 3, 1, 2)))         x in NHWC lies best as it is
     LayerNorm(Transpose(x, (0, 2, 3, 1)))    x in NCHW lies best in NHWC, where a row is in one piece
     MatMul(Transpose(Reshape(x)), w)         x in NCHW, its pixels the rows of a product, lies best in NHWC
+    Attention(Transpose(Reshape(x)), ..)     x in NCHW, its channels the rows of heads, lies best in NHWC
     Relu(x), to be written channels last     x lies best like the result
 
 An order is a list: at each place in memory, slowest first, an axis of the tensor.
@@ -15,12 +16,16 @@ from math import prod
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.kinds import ANCHORS, ROWS, SPATIAL, is_elementwise
+from wpk.graph_passes.core.kinds import ANCHORS, ROWS, SOFTMAX, SPATIAL, is_elementwise
 from wpk.graph_passes.core.query import Dims, dims, is_op, producer, rank
 from wpk.graph_passes.layout.axes import RANKS, to_last
 from wpk.graph_passes.movement.reshape_chains import permutation
+from wpk.graph_passes.movement.views import trace, views_before
 
 Order = list[int]
+
+_PRODUCTS = 2
+"""Of attention: queries with keys, and weights with values."""
 
 
 class Weight(IntEnum):
@@ -35,8 +40,10 @@ class Weight(IntEnum):
 def weight_of(function: gs.Function, index: int, order: Order) -> Weight:
     """How much it matters to the anchor of ``function`` that its input ``index`` lies in ``order``.
 
-    Products read transposed operands nearly as well; normalisations and windows do not.
+    Products read transposed operands nearly as well; normalisations, windows and attention do not.
     """
+    if (rows := _rows_of_attention(function, function.inputs[index])) is not None:
+        return Weight.ROWS if order == rows else Weight.NONE
     wanted = _of_anchor(function)
     if wanted is None:
         return Weight.NONE
@@ -58,6 +65,25 @@ def passes_last_on(function: gs.Function, index: int) -> bool:
 def body_anchor(function: gs.Function) -> gs.Node | None:
     """Return the anchor of an operator's body; None for an element-wise graph."""
     return next((node for node in function.nodes if is_op(node, *ANCHORS)), None)
+
+
+def _rows_of_attention(function: gs.Function, tensor: gs.Tensor) -> Order | None:
+    """The order of an image in which the rows of queries, keys or values that attention takes of it are in one piece."""
+    products = [node for node in function.nodes if is_op(node, "MatMul")]
+    if rank(tensor) not in RANKS or len(products) != _PRODUCTS:
+        return None
+    if not any(is_op(node, *SOFTMAX) for node in function.nodes):
+        return None
+    first, last = products
+    for operand, axis in ((first.inputs[0], -1), (first.inputs[1], -2), (last.inputs[1], -1)):
+        chain = views_before(operand)
+        if not chain or chain[0].inputs[0] is not tensor:
+            continue
+        views = trace(tensor, chain)
+        group = views.groups[axis] if views is not None else ()
+        if group and group[-1].step == 1 and group[-1].axis == 1:
+            return to_last(rank(tensor) or 0)
+    return None
 
 
 def _of_anchor(function: gs.Function) -> tuple[gs.Tensor, Order, Weight] | None:

@@ -1,8 +1,8 @@
-"""Which product or convolution is the last that a tensor comes from: whose kernel can compute what follows."""
+"""Which product, convolution or norm is the last that a tensor comes from: whose kernel can compute what follows."""
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.kinds import MATRIX, is_elementwise
+from wpk.graph_passes.core.kinds import MATRIX, ROWS, is_elementwise
 from wpk.graph_passes.core.query import is_op, producer
 from wpk.graph_passes.movement.reshape_chains import RESHAPES
 
@@ -11,7 +11,7 @@ _MOST_NODES = 32
 
 
 class LatestAnchors:
-    """Products and convolutions of a graph whose nodes are in topological order."""
+    """Products, convolutions and norms of a graph whose nodes are in topological order."""
 
     def __init__(self, graph: gs.Graph) -> None:
         """Count the nodes."""
@@ -27,7 +27,7 @@ class LatestAnchors:
             maker, seen = producer(waiting.pop()), seen + 1
             if maker is None:
                 continue
-            if is_op(maker, *MATRIX):
+            if is_op(maker, *MATRIX, *ROWS):
                 latest = max(latest, self._position.get(id(maker), -1))
             elif is_elementwise(maker):
                 waiting.extend(maker.inputs)

@@ -15,6 +15,7 @@ stride there: its factors are neighbours in the source, in order.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import onnx_graphsurgeon as gs
 
@@ -22,6 +23,9 @@ from wpk.graph_passes.core.kinds import VIEWS
 from wpk.graph_passes.core.query import Dims, dims, is_op, producer
 
 Dim = int | str | None
+
+_BATCH_AXES = 2
+"""Axes of a batch that kernels of products walk."""
 
 MOST_AXES = 5
 """That a kernel walks (`wpk.problems.Elementwise`): what moves more blocks of elements takes two copies."""
@@ -89,6 +93,34 @@ class Views:
     def reads_strided(self) -> bool:
         """Tell whether each target dimension has one stride in the source."""
         return all(_one_stride(group, self.source) for group in self.groups)
+
+    def foldings(self) -> set[int] | None:
+        """Where a batch of matrices, the last two dimensions of the target, can be parted in two with a stride each.
+
+        Kernels of products walk two axes in front of a matrix (`wpk.lowering.batch_axes`).
+
+        Returns:
+            How many of the batch's dimensions go into the first of the two; None where any number does, since there
+            are no more than two, or where sizes are free.
+        """
+        sizes = [size for size in self.target if isinstance(size, int)]
+        batch = sizes[:-2]
+        if len(batch) <= _BATCH_AXES or len(sizes) < len(self.target):
+            return None
+        return {
+            place
+            for place in range(1, len(batch))
+            if self._parts_at((prod(batch[:place]), prod(batch[place:]), *sizes[-2:]))
+        }
+
+    def joins_rows(self) -> bool:
+        """Whether all dimensions but the last have one stride together."""
+        sizes = [size for size in self.target if isinstance(size, int)]
+        return len(sizes) == len(self.target) and self._parts_at((prod(sizes[:-1]), sizes[-1]))
+
+    def _parts_at(self, shape: Sequence[int]) -> bool:
+        groups = regroup(self.groups, list(shape))
+        return groups is not None and all(_one_stride(group, self.source) for group in groups)
 
     def writes_strided(self) -> bool:
         """Tell whether each source dimension has one stride in the target."""

@@ -1,6 +1,7 @@
 """Which nodes stay in fp32 when a graph is converted to a 16-bit type."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -28,8 +29,22 @@ _LARGE_INTEGERS = tuple(
 _MAX_STEPS = 16
 
 
-def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], None]) -> set[int]:
-    """Return the ids of the nodes that stay in fp32; ``refuse`` is told of types and constants."""
+@dataclass(frozen=True)
+class Regions:
+    """What computes in fp32, by the ids of nodes.
+
+    Attributes:
+        wide: The nodes that do.
+        rounded: Those among them whose result is rounded once, for all who read it: an operator reads it, so that it
+            lies in memory in 16 bits, and others need no second copy of it.
+    """
+
+    wide: set[int]
+    rounded: set[int]
+
+
+def regions_of(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], None]) -> Regions:
+    """Decide which nodes stay in fp32; ``refuse`` is told of types and constants."""
     wide = _makers_of_large_integers(graph)
     loud: set[int] = set()
     for node in graph.nodes:
@@ -50,8 +65,8 @@ def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], N
         elif _moves_graph_input(node, wide) or _rejoins_groups(node):
             wide.add(id(node))
     _pull_before(graph, wide)
-    _pull_after(graph, wide)
-    return wide
+    pulled = _pull_after(graph, wide)
+    return Regions(wide, {id(node) for node in pulled if _lies_in_memory(graph, node, wide)})
 
 
 def _makers_of_large_integers(graph: gs.Graph) -> set[int]:
@@ -137,8 +152,9 @@ def _follows_anchor(node: gs.Node, steps: int = _MAX_STEPS) -> bool:
     return False
 
 
-def _pull_after(graph: gs.Graph, wide: set[int]) -> None:
-    """Add the element-wise nodes that will be the epilogue of a node in fp32."""
+def _pull_after(graph: gs.Graph, wide: set[int]) -> list[gs.Node]:
+    """Add the element-wise nodes that will be the epilogue of a node in fp32, and return them."""
+    pulled = []
     for node in graph.nodes:
         if id(node) in wide or not is_elementwise(node) or not _touches_fp32(node):
             continue
@@ -146,6 +162,8 @@ def _pull_after(graph: gs.Graph, wide: set[int]) -> None:
             continue
         if any(_continues(graph, tensor, node, wide) for tensor in node.inputs):
             wide.add(id(node))
+            pulled.append(node)
+    return pulled
 
 
 def _continues(graph: gs.Graph, tensor: gs.Tensor, node: gs.Node, wide: set[int]) -> bool:
@@ -157,6 +175,17 @@ def _continues(graph: gs.Graph, tensor: gs.Tensor, node: gs.Node, wide: set[int]
     if is_op(maker, *VIEWS) and not _rejoins_groups(maker):
         return False
     return all(is_elementwise(reader) for reader in tensor.outputs)
+
+
+def _lies_in_memory(graph: gs.Graph, node: gs.Node, wide: set[int]) -> bool:
+    """Whether an operator reads the result of a node in 16 bits, and something else in fp32."""
+    output = node.outputs[0]
+    if is_graph_output(graph, output) or not is_fp32(output):
+        return False
+    narrow = [reader for reader in output.outputs if id(reader) not in wide]
+    return any(not is_elementwise(reader) for reader in narrow) and len(narrow) < len(
+        output.outputs
+    )
 
 
 def _rejoins_groups(node: gs.Node) -> bool:

@@ -12,7 +12,8 @@ stored). With fp16 and bf16 every node computes in 16 bits but
 4. nodes whose numbers become integers of more than 8 bits, through element-wise nodes and movements, too;
 5. products of bytes, whose sums are integers that 16 bits cannot hold;
 6. element-wise nodes that will be computed together with those: before a softmax, and after any
-   sensitive node, so that no rounding happens within one kernel.
+   sensitive node, so that no rounding happens within one kernel. What an operator reads of them, too, is rounded
+   once for all its readers: it lies in memory in 16 bits.
 
 Runs before fusion, which takes the casts into the operators on either side; graph inputs and outputs
 keep their types. Order: precision, fusion, layout.
@@ -28,7 +29,7 @@ from wpk.graph_passes.core.byte_products import cast_byte_type
 from wpk.graph_passes.core.exact import converted_constant
 from wpk.graph_passes.core.functions import is_call
 from wpk.graph_passes.core.query import is_graph_output, is_op
-from wpk.graph_passes.precision.regions import wide_nodes
+from wpk.graph_passes.precision.regions import regions_of
 from wpk.graph_passes.precision.types import (
     is_fp32,
     onnx_type,
@@ -65,11 +66,14 @@ class SetPrecision(GraphPass):
             return result
         if self.precision is Precision.BF16:
             result.refusals.extend(ModernForms(BF16_OPSET).apply(graph).refusals)
-        wide = wide_nodes(graph, self.dtype, result.refuse)
+        regions = regions_of(graph, self.dtype, result.refuse)
+        wide = regions.wide
         writer = _Writer(graph, self)
         for node in list(graph.nodes):
             if id(node) not in wide:
                 result.rewritten += int(writer.narrow(node))
+            elif id(node) in regions.rounded:
+                writer.round(node)
         for node in list(graph.nodes):
             writer.read_stored(node, wide=id(node) in wide)
         return result
@@ -101,6 +105,14 @@ class _Writer:
             node.attrs["to"] = onnx_type(self._dtype)
         node.outputs = [self._narrowed(t) if is_fp32(t) else t for t in outputs]
         return True
+
+    def round(self, node: gs.Node) -> None:
+        """Let all that read what ``node`` computes in fp32 read it in 16 bits."""
+        (output,) = node.outputs
+        computed = self._like(output, f"{output.name}_fp32", _FP32)
+        node.outputs = [computed]
+        output.dtype = variable_type(self._dtype)
+        self._add_cast(computed, output, onnx_type(self._dtype))
 
     def _narrowed(self, tensor: gs.Tensor) -> gs.Tensor:
         """Return the 16-bit tensor to write instead; a graph output is cast back from it."""

@@ -2,7 +2,7 @@
 
     d / sqrt(mean(d^2) + eps) * gamma + beta    d = x - mean(x)    ->  LayerNormalization(x, ...)
 
-The means go over the trailing axes; gamma and beta are constants over these axes (absent: 1 and
+The means go over the trailing axes, or over the channels of an image; gamma and beta are constants over these axes (absent: 1 and
 none). Ba, Kiros, Hinton, "Layer Normalization", arXiv 1607.06450, equation 4.
 """
 
@@ -14,9 +14,12 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import made_by
 from wpk.graph_passes.core.reductions import reduced_axes
-from wpk.graph_passes.recognise.mean_square import divided_by_root, following, why_not_rows
+from wpk.graph_passes.recognise.mean_square import divided_by_root, why_not_rows_or_channels
+from wpk.graph_passes.recognise.norm_of_rows import following, write_norm
 
 LAYER_NORM_OPSET = 17
+
+_OP = "LayerNormalization"
 
 
 @dataclass(frozen=True)
@@ -55,25 +58,17 @@ class RecognizeLayerNorm(Rule[_Normalisation]):
 
     def rewrite(self, editor: GraphEditor, match: _Normalisation) -> None:
         """Write LayerNormalization, which takes the scale and the bias that follow."""
-        shape = [int(dim) for dim in match.x.shape[match.axes[0] :]]
         last = match.quotient
-        gamma = following(editor.graph, last, "Mul", shape)
+        gamma = following(editor, last, "Mul", match.axes)
         if gamma is not None:
             last = last.outputs[0].outputs[0]
-        beta = following(editor.graph, last, "Add", shape)
+        beta = following(editor, last, "Add", match.axes)
         if beta is not None:
             last = last.outputs[0].outputs[0]
-        if gamma is None:
-            ones = np.ones(shape, match.x.dtype)
-            gamma = editor.constant(f"{match.quotient.name}_ones", ones)
-        output = last.outputs[0]
-        new = editor.add(
-            "LayerNormalization",
-            [match.x, gamma] if beta is None else [match.x, gamma, beta],
-            like=output,
-            attrs={"axis": match.axes[0], "epsilon": match.epsilon, "stash_type": 1},
-        )
-        editor.replace(output, new)
+        if gamma is None and beta is not None:
+            gamma = editor.constant(f"{last.name}_ones", np.ones(beta.shape, beta.dtype))
+        given = [each for each in (gamma, beta) if each is not None]
+        write_norm(editor, _OP, match.x, match.axes, match.epsilon, given, last)
 
 
 def _around(root: gs.Node) -> _Normalisation | None:
@@ -94,4 +89,4 @@ def _around(root: gs.Node) -> _Normalisation | None:
 def _why_not(graph: gs.Graph, match: _Normalisation) -> str | None:
     if graph.opset < LAYER_NORM_OPSET:
         return f"LayerNormalization needs opset {LAYER_NORM_OPSET}, the graph has {graph.opset}"
-    return why_not_rows(graph, match.x, match.axes, match.nodes, match.quotient)
+    return why_not_rows_or_channels(graph, match.x, match.axes, match.nodes, match.quotient)

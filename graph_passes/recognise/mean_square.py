@@ -14,10 +14,10 @@ from wpk.graph_passes.core.query import (
     rank,
     same_dims,
     split_constant,
-    static_shape,
     uniform,
 )
 from wpk.graph_passes.core.reductions import reduced_axes
+from wpk.graph_passes.recognise.norm_of_rows import row_shape
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,26 @@ def why_not_rows(
         nodes: Those inside, which vanish.
         last: The node that gives the normalised values.
     """
-    if isinstance(x.dtype, int):
-        return f"'{x.name}' has a type that NumPy lacks"
     dimensions = rank(x) or 0
     if not axes or axes != list(range(dimensions - len(axes), dimensions)):
         return f"it normalises axes {axes} of {dimensions}, which are not the last ones"
+    return _why_not_one_node(graph, x, axes, nodes, last)
+
+
+def why_not_rows_or_channels(
+    graph: gs.Graph, x: gs.Tensor, axes: list[int], nodes: list[gs.Node], last: gs.Node
+) -> str | None:
+    """As `why_not_rows`, of a normalisation along the last axes or along the channels of images or sequences."""
+    if axes == [1] and (rank(x) or 0) > 2:
+        return _why_not_one_node(graph, x, axes, nodes, last)
+    return why_not_rows(graph, x, axes, nodes, last)
+
+
+def _why_not_one_node(
+    graph: gs.Graph, x: gs.Tensor, axes: list[int], nodes: list[gs.Node], last: gs.Node
+) -> str | None:
+    if isinstance(x.dtype, int):
+        return f"'{x.name}' has a type that NumPy lacks"
     if row_shape(x, axes) is None:
         return f"the normalised dimensions of '{x.name}' are free"
     if not same_dims(dims(x), dims(last.outputs[0])):
@@ -100,19 +115,3 @@ def why_not_rows(
         if is_graph_output(graph, tensor) or any(id(r) not in inside for r in tensor.outputs):
             return f"'{tensor.name}' inside the pattern is read elsewhere"
     return None
-
-
-def row_shape(x: gs.Tensor, axes: list[int]) -> list[int] | None:
-    """Return the sizes of the last ``axes`` of ``x``; None where one is free."""
-    return static_shape(gs.Variable("", None, (x.shape or [])[axes[0] :]))
-
-
-def following(graph: gs.Graph, node: gs.Node, op: str, shape: list[int]) -> gs.Tensor | None:
-    """Return the constant that the only reader of a node applies, when it spans the normalised axes."""
-    tensor = node.outputs[0]
-    if is_graph_output(graph, tensor) or len(tensor.outputs) != 1 or tensor.outputs[0].op != op:
-        return None
-    sides = split_constant(tensor.outputs[0])
-    if sides is None or list(sides[1].shape) != shape or sides[1].dtype != tensor.dtype:
-        return None
-    return sides[1]

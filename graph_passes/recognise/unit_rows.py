@@ -18,8 +18,9 @@ from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import given, made_by, split_constant, uniform
 from wpk.graph_passes.core.reductions import reduced_axes
 from wpk.graph_passes.movement.reshape_chains import permutation
-from wpk.graph_passes.recognise.mean_square import row_shape, why_not_rows
-from wpk.graph_passes.recognise.rms_norm import RMS_NORM_OPSET, why_too_old
+from wpk.graph_passes.recognise.mean_square import why_not_rows
+from wpk.graph_passes.recognise.norm_of_rows import row_shape, write_norm
+from wpk.graph_passes.recognise.rms_norm import RMS_NORM, RMS_NORM_OPSET, why_too_old
 
 _SHORTEST = 2.0**-24
 """The least positive number of fp16."""
@@ -76,13 +77,8 @@ class RecognizeUnitRows(Rule[UnitRows]):
         scale = editor.constant(
             f"{output.name}_scale", np.full(shape, count**-0.5), match.values.dtype
         )
-        attrs = {
-            "axis": match.axes[0],
-            "epsilon": match.epsilon**2 / count,
-            "stash_type": 1,
-        }
-        new = editor.add("RMSNormalization", [match.values, scale], like=output, attrs=attrs)
-        editor.replace(output, new)
+        squared = match.epsilon**2 / count
+        write_norm(editor, RMS_NORM, match.values, match.axes, squared, [scale], match.quotient)
 
 
 def _divided_by(length: gs.Node) -> UnitRows | None:

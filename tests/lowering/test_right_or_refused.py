@@ -45,6 +45,21 @@ RIGHT = {
         "(float[2,3,2,3,2,3] x) => (float[2,3,3,3,2,2] y) "
         "{ r = Transpose<perm=[0,3,1,5,2,4]>(x) y = Sigmoid(r) }"
     ),
+    "a product of the blocks of an image": (
+        "(float[2,3,8,6] x, float[2,4] w) => (float[2,4,3,3,2,4] y, float[2,3,8,6] z) "
+        "{ r = Relu(x) z = Sigmoid(r) p = Constant<value_ints=[2,3,4,2,3,2]>() i = Reshape(r, p) "
+        "t = Transpose<perm=[0,2,4,1,3,5]>(i) y = MatMul(t, w) }"
+    ),
+    "a product of blocks with others whose batch is parted elsewhere": (
+        "(float[2,4,3,2,5] x, float[3,2,4,5,2] w) => (float[2,3,4,2,2] y) "
+        "{ r = Relu(x) s = Relu(w) a = Transpose<perm=[0,2,1,3,4]>(r) "
+        "b = Transpose<perm=[1,0,2,3,4]>(s) y = MatMul(a, b) }"
+    ),
+    "a product of two whose batches have no common parts": (
+        "(float[2,4,3,2,2,5] x, float[3,2,4,2,5,2] w) => (float[2,3,4,2,2,2] y) "
+        "{ r = Relu(x) s = Relu(w) a = Transpose<perm=[0,2,1,3,4,5]>(r) "
+        "b = Transpose<perm=[1,0,2,3,4,5]>(s) y = MatMul(a, b) }"
+    ),
     "rows of every second pixel in front of a product": (
         "(float[1,36,8] x, float[8,4] w) => (float[1,9,4] y) { r = Relu(x) "
         "p = Constant<value_ints=[1,6,6,8]>() i = Reshape(r, p) s = Constant<value_ints=[0,0]>() "

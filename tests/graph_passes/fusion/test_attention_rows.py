@@ -53,3 +53,23 @@ def test_few_elements_apart_are_waited_for(prove):
     text = f"""{HEAD} g (float[N, 4, 3, 7] x, float[N, 3, 5, 4] q, float[N, 3, 4, 7] k)
         => (float[N, 3, 5, 4] y) {{ v = Transpose<perm = [0, 2, 3, 1]>(x)  {JOINED} }}"""
     assert prove(text, FuseOperators(), batches=(1, 2)).ops == ["attention_0"]
+
+
+@pytest.mark.parametrize("arithmetic", ["c", "Relu(c)"])
+def test_rows_of_what_a_convolution_makes_are_its_channels(load, arithmetic):
+    given = "c" if arithmetic == "c" else "r"
+    text = f"""{HEAD} g (float[2, 4, 5, 3] x, float[63, 4, 1, 1] w, float[2, 3, 21, 7] k, float[2, 3, 7, 21] v)
+        => (float[2, 3, 15, 21] y) <int64[4] heads = {{2, 3, 21, 15}}> {{
+        c = Conv(x, w)  {"" if given == "c" else f"r = {arithmetic}"}  h = Reshape({given}, heads)
+        q = Transpose<perm = [0, 1, 3, 2]>(h)  {JOINED} }}"""
+    graph = load(text, "w")
+    FuseOperators()(graph)
+    assert any(node.op.startswith("attention") for node in graph.nodes)
+
+
+def test_rows_along_places_of_what_a_convolution_makes_lie_apart(load):
+    text = f"""{HEAD} g (float[2, 4, 7, 3] x, float[45, 4, 1, 1] w, float[2, 3, 21, 7] k, float[2, 3, 7, 21] v)
+        => (float[2, 3, 15, 21] y) <int64[4] heads = {{2, 3, 15, 21}}> {{
+        c = Conv(x, w)  q = Reshape(c, heads)  {JOINED} }}"""
+    result = FuseOperators()(load(text, "w"))
+    assert [each.reason for each in result.refusals] == ["elements of a row of 'q' lie apart"]

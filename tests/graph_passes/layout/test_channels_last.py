@@ -324,3 +324,17 @@ def test_chains_of_views_shorten(load, run_model, export, chain, left):
     feeds = {"x": np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)}
     (old,), (new,) = run_model(export(before), feeds), run_model(export(after), feeds)
     assert old.tolist() == new.tolist()
+
+
+def test_attention_reads_the_channels_that_a_convolution_makes_in_rows(prove):
+    text = f"""{H} g (float[2, 6, 3, 5] x, float[84, 6, 1, 1] w, float[4, 36, 1, 1] v) => (float[2, 4, 3, 5] y)
+        <int64[4] narrow = {{2, 3, 8, 15}}, int64[4] wide = {{2, 3, 12, 15}}, int64[4] image = {{2, 36, 3, 5}},
+        int64[3] parts = {{24, 24, 36}}> {{
+        c = Conv(x, w)  cq, ck, cv = Split<axis = 1>(c, parts)
+        q = Reshape(cq, narrow)  k = Reshape(ck, narrow)  z = Reshape(cv, wide)
+        a = Transpose<perm = [0, 1, 3, 2]>(q)  s = MatMul(a, k)  p = Softmax(s)
+        t = Transpose<perm = [0, 1, 3, 2]>(z)  m = MatMul(p, t)  u = Transpose<perm = [0, 1, 3, 2]>(m)
+        o = Reshape(u, image)  y = Conv(o, v) }}"""
+    proof = prove(text, FuseAndLayOut(), constants="w v", rewritten=8, terms=1 << 10)
+    assert kinds(proof) == ["conv", "Split", "attention", "conv"]
+    assert [tensor.shape[-1] for tensor in proof.node("Split").outputs] == [24, 24, 36]

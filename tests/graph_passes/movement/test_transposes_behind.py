@@ -44,6 +44,14 @@ def test_a_product_before_the_convolution_is_turned(prove):
     assert proof.ops == ["MatMul", "Conv", "Transpose", "Add", "Transpose"]
 
 
+def test_an_image_before_a_norm_of_channels_is_turned(prove):
+    text = f"""{H} g (float[n, 4, 3, 5] z, float[4, 4, 1, 1] f, float[4] s) => (float[n, 4, 3, 5] y) {{
+        c = Conv(z, f)  d = Conv(c, f)  e = Transpose<perm = [0, 2, 3, 1]>(d)  l = LayerNormalization(e, s)
+        t = {TURNED}(l)  y = Add(c, t) }}"""
+    proof = prove(text, TransposesBehind(), constants="f s", batches=(1, 3))
+    assert proof.ops[-2:] == ["Add", "Transpose"]
+
+
 def test_a_product_in_an_images_shape_is_an_operator(prove):
     text = f"""{H} g (float[n, 15, 4] x, float[4, 4] w) => (float[n, 4, 3, 5] y)
         <int64[4] image = {{0, 3, 5, 4}}> {{

@@ -272,6 +272,22 @@ def test_a_norm_reads_16_bits_and_writes_16_bits(load):
     assert [node.outputs[0].dtype for node in graph.nodes] == [np.float16, np.float16, np.float32]
 
 
+def test_a_sum_behind_a_norm_is_rounded_once_for_its_product_and_the_next_sum(load):
+    text = """<ir_version: 8, opset_import: ["" : 20]>
+        g (float[2, 5, 8] x, float[2, 5, 8] z, float[8] g, float[8, 8] w) => (float[2, 5, 8] y) {
+        n = LayerNormalization(x, g)  a = Add(n, z)  m = MatMul(a, w)  o = LayerNormalization(m, g)  b = Add(o, a)
+        p = MatMul(b, w)  y = Relu(p) }"""
+    graph = load(text, "g w")
+    SetPrecision(Precision.FP16)(graph)
+    first, second = (node for node in graph.nodes if node.op == "Add")
+    product = next(node for node in graph.nodes if node.op == "MatMul")
+    assert first.outputs[0].dtype == np.float32
+    (cast,) = first.outputs[0].outputs
+    assert cast.op == "Cast"
+    assert product.inputs[0] is cast.outputs[0]
+    assert any(t.inputs and t.inputs[0].inputs[0] is cast.outputs[0] for t in second.inputs)
+
+
 def test_refuses_a_graph_that_was_fused_before(load):
     graph = load(NETWORK, "w b u")
     FuseOperators()(graph)

@@ -41,6 +41,25 @@ def test_recognises_several_last_axes(prove):
     assert proof.node("LayerNormalization").attrs["axis"] == 1
 
 
+@pytest.mark.parametrize("shape", ["1, 8", "8"])
+@pytest.mark.parametrize("image", ["n, 8, 5", "n, 8, 3, 5"])
+def test_recognises_norms_of_channels(prove, shape, image):
+    ones = ", 1" * (image.count(",") - 1)  # for each axis of places
+    vector = shape + ones
+    text = _text(VARIANCE + " n = Div(d, s)  t = Mul(n, g)  y = Add(b, t)", axis="1")
+    text = text.replace("n, 5, 8", image).replace("float[8]", f"float[{vector}]")
+    proof = prove(text, RecognizeLayerNorm(), constants="g b", batches=(1, 3))
+    assert proof.ops == ["Transpose", "LayerNormalization", "Transpose"]
+    assert [list(t.shape) for t in proof.node("LayerNormalization").inputs[1:]] == [[8], [8]]
+
+
+def test_a_constant_along_places_stays_behind_a_norm_of_channels(prove):
+    text = _text(VARIANCE + " n = Div(d, s)  t = Mul(n, g)  y = Add(b, t)", axis="1")
+    text = text.replace("n, 5, 8", "n, 8, 8")
+    proof = prove(text, RecognizeLayerNorm(), constants="g b")
+    assert proof.ops == ["Transpose", "LayerNormalization", "Transpose", "Mul", "Add"]
+
+
 TAIL = " n = Div(d, s)  y = Mul(n, g)"
 
 
@@ -49,8 +68,8 @@ TAIL = " n = Div(d, s)  y = Mul(n, g)"
     [
         (_text(VARIANCE + TAIL, opset=16), "LayerNormalization needs opset 17, the graph has 16"),
         (
-            _text(VARIANCE + " y = Div(d, s)", axis="1"),
-            "it normalises axes [1] of 3, which are not the last ones",
+            _text(VARIANCE + " y = Div(d, s)", axis="0"),
+            "it normalises axes [0] of 3, which are not the last ones",
         ),
         (
             _text(VARIANCE + TAIL + " z = Relu(v)", output="float[n, 5, 8] y, float[n, 5, 1] z"),

@@ -52,6 +52,19 @@ def test_recognises_several_last_axes(prove):
     assert prove(text, RecognizeRmsNorm()).node("RMSNormalization").attrs["axis"] == 1
 
 
+@pytest.mark.parametrize(
+    ("image", "vector"),
+    [("n, 8, 5", "8, 1"), ("n, 8, 3, 5", "1, 8, 1, 1"), ("2, 8, 1, 3, 2", "8, 1, 1, 1")],
+)
+def test_recognises_norms_of_channels(prove, image, vector):
+    text = _text(ROOT + " r = Reciprocal(s)  n = Mul(x, r)  y = Mul(g, n)")
+    text = text.replace("axis = {-1}", "axis = {1}").replace("n, 5, 8", image)
+    text = text.replace("float[8]", f"float[{vector}]")
+    proof = prove(text, RecognizeRmsNorm(), constants="g")
+    assert proof.ops == ["Transpose", "RMSNormalization", "Transpose"]
+    assert list(proof.node("RMSNormalization").inputs[1].shape) == [8]
+
+
 def test_a_newer_graph_keeps_its_opset(load):
     graph = load(_text(ROOT + " y = Div(x, s)", opset=23))
     assert RecognizeRmsNorm()(graph).rewritten == 1
@@ -74,8 +87,8 @@ TAIL = " n = Div(x, s)  y = Mul(n, g)"
     ("text", "reason"),
     [
         (
-            _text(ROOT + " y = Div(x, s)", axis="1"),
-            "it normalises axes [1] of 3, which are not the last ones",
+            _text(ROOT + " y = Div(x, s)", axis="0"),
+            "it normalises axes [0] of 3, which are not the last ones",
         ),
         (
             _text(ROOT + TAIL + " z = Relu(v)", output="float[n, 5, 8] y, float[n, 5, 1] z"),

@@ -8,6 +8,8 @@ _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _IMAGE = "float[2, 6, 6, 6] x"
 _SPLIT = f"""{_H} g (float[2, 4] x, float[8, 4] w) => (float[2, 4] y) <int64[2] halves = {{4, 4}}> {{
     a, b = Split<axis = 0>(w, halves)  p = MatMul(x, a)  r = Relu(p)  y = MatMul(r, b) }}"""
+_SINGLE = f"""{_H} g (float[2, 5, 1] x, float[1] s, float[1] b) => (float[2, 5, 1] y) {{
+    n = LayerNormalization(x, s, b)  y = Add(x, n) }}"""
 _ARITHMETIC = f"""{_H} g ({_IMAGE}, float[6, 1, 1] s, float[6, 1, 1] t, float[6, 1, 1] u)
     => (float[2, 6, 6, 6] y) <float four = {{4}}> {{
     a = Sub(x, t)  b = Div(a, four)  r = Relu(b)  c = Mul(r, s)  y = Mul(c, u) }}"""
@@ -347,5 +349,14 @@ FAULTS = (
         'window.attrs["count_include_pad"] = 1',
         'window.attrs["count_include_pad"] = 0',
         _PADDED_POOL.replace("POOL", "AveragePool"),
+    ),
+    BrokenPass(
+        "a row of one element keeps its scale",
+        "single-elements",
+        "fold.single_elements",
+        "return _Single(node, shape, 0.0 if bias is None else bias)",
+        "return _Single(node, shape, node.inputs[1])",
+        _SINGLE,
+        "s b",
     ),
 )

@@ -57,6 +57,33 @@ _GRID = f"""{_H} g (float[2, 3] x) => (float[2, 3] y)
     <int64[2, 3, 2] i = {{1, 0, 1, 1, 1, 2, 0, 0, 0, 1, 0, 2}}> {{ r = Sigmoid(x)  y = GatherND(r, i) }}"""
 _TRIANGLE = f"""{_H} g (float[2, 6, 6] x) => (float[2, 6, 6] y) <int64 k = {{1}}> {{
     s = Sigmoid(x)  y = Trilu<upper = 0>(s, k) }}"""
+_UNFOLDED = f"""{_H} g (float[2, 5, 6, 6] x) => (float[2, 5, 2, 4, 2, 4] y)
+    <int64[2, 4] places = {{0, 1, 2, 3, 2, 3, 4, 5}}> {{
+    a = Gather<axis = 2>(x, places)  b = Gather<axis = 4>(a, places)  y = Relu(b) }}"""
+_REPEATED = f"""{_H} g (float[3, 3, 1] x) => (float[3, 3, 4] y) <int64[3] sizes = {{3, 3, 4}}> {{
+    e = Expand(x, sizes)  t = Transpose<perm = [1, 0, 2]>(e)  y = Relu(t) }}"""
+_SHIFTED = f"""{_H} g (float[3, 4, 6] x, float[6, 7] w) => (float[3, 4, 4] y)
+    <int64[6] one = {{0, 0, 0, 0, 0, 1}}, int64[2] flat = {{3, 32}}, int64[4] more = {{0, 0, 0, 3}},
+    int64[3] apart = {{3, 5, 7}}, int64[2] begin = {{0, 3}}, int64[2] end = {{4, 7}}, int64[2] axes = {{1, 2}}> {{
+    m = MatMul(x, w)  p = Pad(m, one)  f = Reshape(p, flat)  o = Pad(f, more)  a = Reshape(o, apart)
+    s = Slice(a, begin, end, axes)  y = Relu(s) }}"""
+_BLOCKED = f"""{_H} g (float[1, 5, 6, 4] x, float[8, 5, 1, 1] w, float[3, 8, 1, 1] v) => (float[1, 3, 6, 4] y)
+    <int64[6] apart = {{1, 8, 2, 3, 2, 2}}, int64[3] blocks = {{8, 4, 6}}, int64[6] joined = {{1, 8, 2, 2, 3, 2}},
+    int64[4] image = {{1, 8, 6, 4}}> {{
+    c = Conv(x, w)  r = Reshape(c, apart)  t = Transpose<perm = [0, 1, 2, 4, 3, 5]>(r)  b = Reshape(t, blocks)
+    s = Softmax<axis = -1>(b)  j = Reshape(s, joined)  u = Transpose<perm = [0, 1, 2, 4, 3, 5]>(j)
+    i = Reshape(u, image)  y = Conv(i, v) }}"""
+_GROUPS_OF_TWO = f"""{_H} g (float[2, 8, 5, 5] x, float[8, 2, 3, 3] w) => (float[2, 8, 3, 3] y) {{
+    c = Conv<group = 4>(x, w)  y = Relu(c) }}"""
+_POSITIONS = f"""{_H} g (float[2, 6, 9] q, float[2, 9, 6] k, float[2, 2, 3, 3, 2] a, float[2, 2, 3, 1, 2] b)
+    => (float[2, 6, 6] y) <int64[5] parts = {{2, 2, 3, 3, 2}}, int64[3] rows = {{2, 6, 6}}> {{
+    s = MatMul(q, k)  p = Reshape(s, parts)  t = Add(p, a)  u = Add(t, b)  r = Reshape(u, rows)
+    y = Softmax<axis = -1>(r) }}"""
+_WRITTEN_BACK = f"""{_H} g (float[5, 4] x, float[3, 4] t) => (float[5, 4] y)
+    <int64[1] from = {{2}}, int64[1] to = {{5}}, int64[1] rows = {{0}}, int64[3, 1] places = {{2, 3, 4}}> {{
+    p = Slice(x, from, to, rows)  u = Add(p, t)  s = ScatterND(x, places, u)  y = Relu(s) }}"""
+_WEIGHTED = f"""{_H} g (float[2, 5, 5] s, float[2, 5, 5] v) => (float[2, 5, 5] y) {{
+    p = Softmax<axis = -1>(s)  t = Transpose<perm = [0, 2, 1]>(p)  m = MatMul(v, t)  y = Relu(m) }}"""
 _HOT = f"""{_H} g (float[6] x) => (float[6, 4] y) <float d = {{4}}, float[2] v = {{0, 1}}> {{
     s = Mul(x, x)  y = OneHot(s, d, v) }}"""
 _EYE = f"""{_H} g (float[6, 6] x) => (float[6, 6] y, int64[1] s) {{
@@ -417,5 +444,72 @@ FAULTS = (
         "array.reshape(1, -1)",
         _MIXED,
         "v b",
+    ),
+    BrokenPass(
+        "values are not turned where their weights come first",
+        "turned-weights",
+        "products.turned_weights",
+        "turned = product.transposed(match.product.inputs[0], perm)",
+        "turned = match.product.inputs[0]",
+        _WEIGHTED,
+    ),
+    BrokenPass(
+        "pixels of an image lie as those of its transpose",
+        "unfolded-pixels",
+        "movement.unfolded_pixels",
+        "_LAST = [0, 2, 3, 1]",
+        "_LAST = [0, 3, 2, 1]",
+        _UNFOLDED,
+    ),
+    BrokenPass(
+        "what is repeated is turned where it is not",
+        "turned-expands",
+        "movement.turned_expands",
+        "turned, shape = parts.transposed(match.source, match.perm),",
+        "turned, shape = match.source,",
+        _REPEATED,
+    ),
+    BrokenPass(
+        "columns are chosen for the wrong place in a row",
+        "skewed-products",
+        "products.skewed_products",
+        "array[:, match.columns]",
+        "array[:, match.columns[::-1]]",
+        _SHIFTED,
+        "w",
+    ),
+    BrokenPass(
+        "pixels are put back as they were taken",
+        "blocked-pixels",
+        "movement.blocked_pixels",
+        "reshape(_sizes(lying)).transpose(_turned(lying, places))\n    whole",
+        "reshape(_sizes(places)).transpose(_turned(places, lying))\n    whole",
+        _BLOCKED,
+        "w v",
+    ),
+    BrokenPass(
+        "outputs of one group read the channels of its neighbour",
+        "merged-groups",
+        "products.merged_groups",
+        "begin = row // outputs % together * depth",
+        "begin = row % together * depth",
+        _GROUPS_OF_TWO,
+        "w",
+    ),
+    BrokenPass(
+        "the first term alone is added to a product",
+        "sums-around",
+        "products.sums_around",
+        "for term in match.terms[1:]:",
+        "for term in match.terms[2:]:",
+        _POSITIONS,
+    ),
+    BrokenPass(
+        "a part is added to rows that begin with the first",
+        "added-parts",
+        "products.added_parts",
+        "before[axis] += match.start\n        after[axis] += shape[axis] - match.start - count",
+        "after[axis] += shape[axis] - count",
+        _WRITTEN_BACK,
     ),
 )

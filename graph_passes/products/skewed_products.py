@@ -1,0 +1,120 @@
+"""Multiply each row with the columns of its own that are kept of its product.
+
+    part(MatMul(x, w))[.., i, j]  ->  MatMul(x[.., i], w_i)[.., j]        w_i[:, j] = w[:, g(i, j)]
+
+The part is what Pads, Reshapes and Slices leave of the product: positions relative to row i, which networks shift into
+place by padding a row and cutting it elsewhere (Shaw et al. 2018; Vaswani et al. 2021, HaloNet; Srinivas et al. 2021,
+BoTNet). Exact: the same terms are summed. The product of each place in a row has a constant matrix of its own, and neither
+paddings nor cuts are left.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
+
+from wpk.graph_passes.core import GraphEditor, Rule
+from wpk.graph_passes.core.exact import moved_constant
+from wpk.graph_passes.core.node_parts import NodeParts
+from wpk.graph_passes.core.query import given, integers, is_op, rank, static_shape, uniform
+from wpk.graph_passes.movement.element_places import MOVES, Places
+from wpk.graph_passes.movement.reshape_chains import RESHAPES
+
+_MOST_ELEMENTS = 1 << 24
+_MOST_NODES = 12
+
+
+@dataclass(frozen=True)
+class _Skewed:
+    """A product, what is left of it, and which columns of its matrix each row is multiplied with."""
+
+    product: gs.Node
+    output: gs.Tensor
+    columns: NDArray[np.int64]
+
+
+class SkewedProducts(Rule[_Skewed]):
+    """Write a product for each place in a row, of the columns that are kept."""
+
+    name = "skewed-products"
+    ops = ("MatMul",)
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Skewed | None:
+        """Follow the movements behind a product with a constant as far as they leave rows in order."""
+        shape, matrix = static_shape(node.outputs[0]), node.inputs[1]
+        if shape is None or len(shape) < 2 or np.prod(shape) > _MOST_ELEMENTS:
+            return None
+        if not isinstance(matrix, gs.Constant) or rank(matrix) != 2:
+            return None
+        found: _Skewed | None = None
+        tensor, pads = node.outputs[0], False
+        places: Places | None = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
+        for _ in range(_MOST_NODES):
+            readers = list(tensor.outputs)
+            if len(readers) != 1 or any(tensor is each for each in graph.outputs):
+                break
+            reader = readers[0]
+            places = _moved(reader, tensor, places) if places is not None else None
+            if places is None:
+                break
+            tensor, pads = reader.outputs[0], pads or is_op(reader, "Pad")
+            columns = _columns(places, shape) if pads and is_op(reader, "Slice") else None
+            if columns is not None:
+                found = _Skewed(node, tensor, columns)
+        return found
+
+    def rewrite(self, editor: GraphEditor, match: _Skewed) -> None:
+        """Write the product with a matrix for each place in a row."""
+        node, output = match.product, match.output
+        parts, x, matrix = NodeParts(editor, match.product), node.inputs[0], node.inputs[1]
+        places, kept = match.columns.shape
+        rows = parts.reshaped(x, [int(np.prod(x.shape[:-2])), places, x.shape[-1]])
+        turned = parts.transposed(rows, [1, 0, 2])
+        chosen = moved_constant(
+            editor.new_name(f"{matrix.name}_places"),
+            matrix,
+            lambda array: np.ascontiguousarray(array[:, match.columns].transpose(1, 0, 2)),
+        )
+        shape = [places, turned.shape[1], kept]
+        product = parts.add("MatMul", turned, chosen, shape=shape)
+        back = parts.transposed(product, [1, 0, 2])
+        editor.replace(output, parts.reshaped(back, static_shape(output) or []))
+
+
+def _moved(node: gs.Node, tensor: gs.Tensor, places: Places) -> Places | None:
+    """Where the elements behind a movement come from; -1 where zeros were added."""
+    if is_op(node, "Pad"):
+        return _padded(node, places)
+    is_movement = is_op(node, "Slice", *RESHAPES) and node.inputs[0] is tensor
+    return MOVES[node.op](node, [places]) if is_movement else None
+
+
+def _padded(node: gs.Node, places: Places) -> Places | None:
+    pads, value = integers(given(node, 1)), given(node, 2)
+    if pads is None or given(node, 3) is not None or min(pads) < 0:
+        return None
+    if node.attrs.get("mode", "constant") != "constant" or (
+        value is not None and uniform(value) != 0.0
+    ):
+        return None
+    half = len(pads) // 2
+    return np.pad(places, list(zip(pads[:half], pads[half:], strict=True)), constant_values=-1)
+
+
+def _columns(places: Places, shape: list[int]) -> NDArray[np.int64] | None:
+    """Which columns of each row are left, by the row's place; None where rows are mixed, or all keep the same.
+
+    Args:
+        places: Of what is left, in the product.
+        shape: Of the product.
+    """
+    size, width = shape[-2:]
+    kept = places.shape[-1]
+    flat = places.reshape(-1, kept)
+    if not flat.size or flat.min() < 0 or len(flat) * width != np.prod(shape):
+        return None
+    rows, columns = flat // width, (flat % width).reshape(-1, size, kept)
+    in_order = bool((rows == np.arange(len(flat))[:, None]).all())
+    alike = bool((columns == columns[:1]).all())
+    return columns[0] if in_order and alike and (columns[0] != columns[0, :1]).any() else None
