@@ -12,6 +12,7 @@ import onnx
 from wpk.checks.bounded import DOUBLE, KERNELS, Arithmetic, Ball, Call, Floats, rounding
 from wpk.checks.by_sample import for_parts, in_parts, samples
 from wpk.checks.doubles import computes_in_double, double_names
+from wpk.checks.element_blocks import by_element_blocks, stretch
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
 from wpk.checks.rounded import rounded
@@ -121,7 +122,9 @@ class NodeBody:
             results = self._results(evaluators, wide | own, roundoffs)
             return [array for pair in zip(results, dtypes, strict=True) for array in stored(*pair)]
 
-        return evaluate(...) if count == 1 else in_parts(count, evaluate)
+        if count == 1:
+            return evaluate(...)
+        return in_parts(count, max(array.size for array in free.values()), evaluate)
 
     def _results(
         self,
@@ -130,17 +133,45 @@ class NodeBody:
         roundoffs: Sequence[tuple[float, Arithmetic] | None],
     ) -> list[Ball]:
         """The outputs; with their errors where roundoffs are given."""
-        for evaluate, roundoff in zip(evaluators, roundoffs, strict=True):
-            node = evaluate.node
-            inputs = [known.get(name) if name else None for name in node.input]
-            outputs = evaluate([None if each is None else each.value for each in inputs])
-            names = [each for each in node.output if each]
-            for place, (name, output) in enumerate(zip(names, outputs, strict=False)):
-                error = None
-                if roundoff is not None:
-                    error = bound_error(Call(evaluate, inputs, outputs, *roundoff, place))
-                known[name] = Ball(output, error)
-        return [known[name] for name in self._outputs if name]
+        nodes = [each.node for each in evaluators]
+        outputs = [name for name in self._outputs if name]
+        first = 0
+        while first < len(nodes):
+            behind, shape = stretch(nodes, first, known)
+            if behind == first:
+                behind += 1
+                _step(evaluators[first], roundoffs[first], known)
+            else:
+                some = slice(first, behind)
+                read = {*outputs, *(name for node in nodes[behind:] for name in node.input)}
+                kept = [name for node in nodes[some] for name in node.output if name in read]
+                steps = list(zip(evaluators[some], roundoffs[some], strict=True))
+                used = {name for node in nodes[some] for name in node.input} & known.keys()
+
+                def work(block: dict[str, Ball]) -> list[Ball]:
+                    for step in steps:
+                        _step(*step, block)
+                    return [block[name] for name in kept]
+
+                operands = {name: known[name] for name in used}
+                known.update(zip(kept, by_element_blocks(shape, operands, work), strict=True))
+            first = behind
+        return [known[name] for name in outputs]
+
+
+def _step(
+    evaluate: NodeEvaluator, roundoff: tuple[float, Arithmetic] | None, known: dict[str, Ball]
+) -> None:
+    """Evaluate a node whose inputs are known; its outputs are known then."""
+    node = evaluate.node
+    inputs = [known.get(name) if name else None for name in node.input]
+    outputs = evaluate([None if each is None else each.value for each in inputs])
+    names = [each for each in node.output if each]
+    for place, (name, output) in enumerate(zip(names, outputs, strict=False)):
+        error = None
+        if roundoff is not None:
+            error = bound_error(Call(evaluate, inputs, outputs, *roundoff, place))
+        known[name] = Ball(output, error)
 
 
 _KEEPS = {
