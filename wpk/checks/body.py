@@ -12,12 +12,16 @@ import onnx
 from wpk.checks.bounded import DOUBLE, KERNELS, Arithmetic, Ball, Call, Floats, rounding
 from wpk.checks.by_sample import for_parts, in_parts, samples
 from wpk.checks.doubles import computes_in_double, double_names
-from wpk.checks.element_blocks import by_element_blocks, stretch
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
 from wpk.checks.rounded import rounded
+from wpk.checks.stretches import stretch
 from wpk.dtypes import DType, from_numpy
 from wpk.operators import OperatorKind, of_kind
+
+
+_Steps = Sequence[tuple[NodeEvaluator, tuple[float, Arithmetic] | None]]
+"""Nodes, each with the roundoff of its products and its arithmetic; None where nobody judges what it gives."""
 
 
 @dataclass(frozen=True)
@@ -137,25 +141,25 @@ class NodeBody:
         outputs = [name for name in self._outputs if name]
         first = 0
         while first < len(nodes):
-            behind, shape = stretch(nodes, first, known)
-            if behind == first:
-                behind += 1
+            found = stretch(nodes, first, known)
+            if found is None:
                 _step(evaluators[first], roundoffs[first], known)
-            else:
-                some = slice(first, behind)
-                read = {*outputs, *(name for node in nodes[behind:] for name in node.input)}
-                kept = [name for node in nodes[some] for name in node.output if name in read]
-                steps = list(zip(evaluators[some], roundoffs[some], strict=True))
-                used = {name for node in nodes[some] for name in node.input} & known.keys()
+                first += 1
+                continue
+            some = slice(first, found.behind)
+            steps = list(zip(evaluators[some], roundoffs[some], strict=True))
+            read = {*outputs, *(name for node in nodes[found.behind :] for name in node.input)}
+            kept = [name for node in nodes[some] for name in node.output if name in read]
+            used = {name for node in nodes[some] for name in node.input} & known.keys()
 
-                def work(block: dict[str, Ball]) -> list[Ball]:
-                    for step in steps:
-                        _step(*step, block)
-                    return [block[name] for name in kept]
+            def work(part: dict[str, Ball], steps: _Steps = steps, kept: list[str] = kept) -> list[Ball]:
+                for step in steps:
+                    _step(*step, part)
+                return [part[name] for name in kept]
 
-                operands = {name: known[name] for name in used}
-                known.update(zip(kept, by_element_blocks(shape, operands, work), strict=True))
-            first = behind
+            operands = {name: known[name] for name in used}
+            known.update(zip(kept, found.evaluated(operands, work), strict=True))
+            first = found.behind
         return [known[name] for name in outputs]
 
 

@@ -43,7 +43,7 @@ def samples(
     shape: tuple[int, ...] = next(iter(shapes))
     if not shape or shape[0] < 2:
         return 1
-    chain = _Chain(shape[0], dict.fromkeys(batched, len(shape)), dict(fixed))
+    chain = Chain(shape[0], dict.fromkeys(batched, len(shape)), dict(fixed))
     return chain.count if all(chain.takes(node) for node in nodes) and chain.ends_cut else 1
 
 
@@ -65,7 +65,7 @@ def for_parts(nodes: Sequence[onnx.NodeProto], fixed: Mapping[str, Array]) -> li
 
 
 @dataclass
-class _Chain:
+class Chain:
     """What is known of the tensors before a node.
 
     Attributes:
