@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from wpk.checks import body as body_module
 from wpk.checks.body import NodeBody
 from wpk.checks.by_sample import in_parts, samples
-from wpk.checks.node_parts import PART
 from wpk.checks.float64_nodes import Array
+from wpk.checks.node_parts import PART
 from wpk.dtypes import DType
 
 RNG = np.random.default_rng(0)

@@ -19,7 +19,6 @@ from wpk.checks.stretches import stretch
 from wpk.dtypes import DType, from_numpy
 from wpk.operators import OperatorKind, of_kind
 
-
 _Steps = Sequence[tuple[NodeEvaluator, tuple[float, Arithmetic] | None]]
 """Nodes, each with the roundoff of its products and its arithmetic; None where nobody judges what it gives."""
 
@@ -152,7 +151,9 @@ class NodeBody:
             kept = [name for node in nodes[some] for name in node.output if name in read]
             used = {name for node in nodes[some] for name in node.input} & known.keys()
 
-            def work(part: dict[str, Ball], steps: _Steps = steps, kept: list[str] = kept) -> list[Ball]:
+            def work(
+                part: dict[str, Ball], steps: _Steps = steps, kept: list[str] = kept
+            ) -> list[Ball]:
                 for step in steps:
                     _step(*step, part)
                 return [part[name] for name in kept]

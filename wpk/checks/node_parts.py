@@ -254,8 +254,7 @@ class Whole:
         axis = self._axis
         with self._lock:
             self.arrays = self.arrays or tuple(
-                empty((*p.shape[:axis], self._count, *p.shape[axis + 1 :]), p.dtype)
-                for p in parts
+                empty((*p.shape[:axis], self._count, *p.shape[axis + 1 :]), p.dtype) for p in parts
             )
         for array, part in zip(self.arrays, parts, strict=True):
             array[(slice(None),) * axis + (slice(first, first + part.shape[axis]),)] = part

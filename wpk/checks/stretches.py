@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -130,7 +131,7 @@ def _of_matrices(
         return None
     parts = min(count, max(2 * cores(), -(-size // PART)))
     edges = [count * place // parts for place in range(parts + 1)]
-    return Stretch(behind, [(slice(a, b),) for a, b in zip(edges, edges[1:], strict=False)], rank)
+    return Stretch(behind, [(slice(a, b),) for a, b in pairwise(edges)], rank)
 
 
 class _Whole:
@@ -143,7 +144,9 @@ class _Whole:
             first: The first part of it, whole along the axes that no part cuts.
             last: The last part, which ends where the tensor does.
         """
-        ends = [n if s.stop is None else s.stop for s, n in zip(last, first.value.shape, strict=False)]
+        ends = [
+            n if s.stop is None else s.stop for s, n in zip(last, first.value.shape, strict=False)
+        ]
         shape = (*ends, *first.value.shape[len(ends) :])
         self._value: Array = empty(shape, first.value.dtype)
         self._error: Array | None = None
