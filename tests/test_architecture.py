@@ -19,6 +19,7 @@ FLOORS = [
     {
         "beside",
         "blocks",
+        "reused_memory",
         "strided",
         "candidate",
         "closed_models",

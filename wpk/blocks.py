@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from wpk.reused_memory import keep_freed
+
 BLOCK = 1 << 16
 """Elements of a block: a few operands of 8 bytes each fit into a core's own cache."""
 
@@ -39,6 +41,7 @@ def on_cores(parts: Iterable[_Part], work: Callable[[_Part], _Result]) -> list[_
     workers = min(len(waiting), cores())
     if workers < 2:
         return [work(part) for part in waiting]
+    keep_freed()
     with _one_core_products(), ThreadPoolExecutor(workers, initializer=_begin_part) as pool:
         return list(pool.map(work, waiting))
 

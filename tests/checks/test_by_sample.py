@@ -10,6 +10,7 @@ from wpk.checks import body as body_module
 from wpk.checks.body import NodeBody
 from wpk.checks.by_sample import in_parts, samples
 from wpk.checks.float64_nodes import Array
+from wpk.checks.node_parts import PART
 from wpk.dtypes import DType
 
 RNG = np.random.default_rng(0)
@@ -256,16 +257,26 @@ def test_parts_that_are_exchanged_are_seen(monkeypatch: pytest.MonkeyPatch) -> N
     """The comparison above can fail."""
     nodes, batched, fixed = CUT["windows"]
     right = _stored(nodes, batched, fixed).value
-    monkeypatch.setattr(body_module, "in_parts", lambda n, f: f(slice(None, None, -1)))
+    monkeypatch.setattr(body_module, "in_parts", lambda n, size, f: f(slice(None, None, -1)))
     assert not np.allclose(_stored(nodes, batched, fixed).value, right)
 
 
 @pytest.mark.parametrize(
-    ("cores", "count", "parts"),
-    [(3, 7, [(0, 2), (2, 4), (4, 7)]), (8, 2, [(0, 1), (1, 2)]), (1, 3, [(0, 3)])],
+    ("cores", "count", "size", "parts"),
+    [
+        (3, 7, 7, [(0, 2), (2, 4), (4, 7)]),
+        (8, 2, 2, [(0, 1), (1, 2)]),
+        (1, 3, 3, [(0, 3)]),
+        (1, 4, 2 * PART, [(0, 2), (2, 4)]),
+        (2, 3, 9 * PART, [(0, 1), (1, 2), (2, 3)]),
+    ],
 )
-def test_a_core_has_a_part_and_no_part_is_empty(
-    cores: int, count: int, parts: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+def test_a_core_has_a_part_none_is_empty_and_none_is_larger_than_it_need_be(
+    cores: int,
+    count: int,
+    size: int,
+    parts: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: range(cores) if pid == 0 else [])
     seen: list[tuple[int, int]] = []
@@ -274,7 +285,7 @@ def test_a_core_has_a_part_and_no_part_is_empty(
         seen.append((part.start, part.stop))
         return [np.arange(part.start, part.stop)]
 
-    (whole,) = in_parts(count, evaluate)
+    (whole,) = in_parts(count, size, evaluate)
     assert sorted(seen) == parts
     assert whole.tolist() == list(range(count))
 
@@ -286,7 +297,7 @@ def test_an_error_in_a_part_is_the_callers() -> None:
         return [np.zeros(part.stop)]
 
     with pytest.raises(MemoryError, match="no memory"):
-        in_parts(4096, evaluate)
+        in_parts(4096, 4096, evaluate)
 
 
 def _stored(nodes: list[onnx.NodeProto], batched: dict[str, Array], fixed: dict[str, Array]):
@@ -310,7 +321,7 @@ def test_parts_have_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
         return [np.zeros(part.stop - part.start)]
 
     with threadpool_limits(2, "blas"):
-        in_parts(2, evaluate)
+        in_parts(2, 2, evaluate)
         assert seen
         assert set(seen) == {1}
         assert {each["num_threads"] for each in threadpool_info() if _is_blas(each)} == {2}

@@ -19,9 +19,11 @@ def test_samples_are_computed_by_themselves_where_only_weights_are_shared(
 ) -> None:
     counts = []
 
-    def in_parts(count: int, evaluate: Callable[[slice], list[np.ndarray]]) -> list[np.ndarray]:
+    def in_parts(
+        count: int, size: int, evaluate: Callable[[slice], list[np.ndarray]]
+    ) -> list[np.ndarray]:
         counts.append(count)
-        return by_sample.in_parts(count, evaluate)
+        return by_sample.in_parts(count, size, evaluate)
 
     monkeypatch.setattr(body, "in_parts", in_parts)
     model = onnx.parser.parse_model(

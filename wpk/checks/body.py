@@ -15,8 +15,12 @@ from wpk.checks.doubles import computes_in_double, double_names
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
 from wpk.checks.rounded import rounded
+from wpk.checks.stretches import stretch
 from wpk.dtypes import DType, from_numpy
 from wpk.operators import OperatorKind, of_kind
+
+_Steps = Sequence[tuple[NodeEvaluator, tuple[float, Arithmetic] | None]]
+"""Nodes, each with the roundoff of its products and its arithmetic; None where nobody judges what it gives."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,9 @@ class NodeBody:
             results = self._results(evaluators, wide | own, roundoffs)
             return [array for pair in zip(results, dtypes, strict=True) for array in stored(*pair)]
 
-        return evaluate(...) if count == 1 else in_parts(count, evaluate)
+        if count == 1:
+            return evaluate(...)
+        return in_parts(count, max(array.size for array in free.values()), evaluate)
 
     def _results(
         self,
@@ -131,17 +137,47 @@ class NodeBody:
         roundoffs: Sequence[tuple[float, Arithmetic] | None],
     ) -> list[Ball]:
         """The outputs; with their errors where roundoffs are given."""
-        for evaluate, roundoff in zip(evaluators, roundoffs, strict=True):
-            node = evaluate.node
-            inputs = [known.get(name) if name else None for name in node.input]
-            outputs = evaluate([None if each is None else each.value for each in inputs])
-            names = [each for each in node.output if each]
-            for place, (name, output) in enumerate(zip(names, outputs, strict=False)):
-                error = None
-                if roundoff is not None:
-                    error = bound_error(Call(evaluate, inputs, outputs, *roundoff, place))
-                known[name] = Ball(output, error)
-        return [known[name] for name in self._outputs if name]
+        nodes = [each.node for each in evaluators]
+        outputs = [name for name in self._outputs if name]
+        first = 0
+        while first < len(nodes):
+            found = stretch(nodes, first, known)
+            if found is None:
+                _step(evaluators[first], roundoffs[first], known)
+                first += 1
+                continue
+            some = slice(first, found.behind)
+            steps = list(zip(evaluators[some], roundoffs[some], strict=True))
+            read = {*outputs, *(name for node in nodes[found.behind :] for name in node.input)}
+            kept = [name for node in nodes[some] for name in node.output if name in read]
+            used = {name for node in nodes[some] for name in node.input} & known.keys()
+
+            def work(
+                part: dict[str, Ball], steps: _Steps = steps, kept: list[str] = kept
+            ) -> list[Ball]:
+                for step in steps:
+                    _step(*step, part)
+                return [part[name] for name in kept]
+
+            operands = {name: known[name] for name in used}
+            known.update(zip(kept, found.evaluated(operands, work), strict=True))
+            first = found.behind
+        return [known[name] for name in outputs]
+
+
+def _step(
+    evaluate: NodeEvaluator, roundoff: tuple[float, Arithmetic] | None, known: dict[str, Ball]
+) -> None:
+    """Evaluate a node whose inputs are known; its outputs are known then."""
+    node = evaluate.node
+    inputs = [known.get(name) if name else None for name in node.input]
+    outputs = evaluate([None if each is None else each.value for each in inputs])
+    names = [each for each in node.output if each]
+    for place, (name, output) in enumerate(zip(names, outputs, strict=False)):
+        error = None
+        if roundoff is not None:
+            error = bound_error(Call(evaluate, inputs, outputs, *roundoff, place))
+        known[name] = Ball(output, error)
 
 
 _KEEPS = {

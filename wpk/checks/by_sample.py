@@ -16,7 +16,7 @@ import onnx
 from wpk.blocks import cores, on_cores
 from wpk.checks.bounded import attribute_of
 from wpk.checks.float64_nodes import Array
-from wpk.checks.node_parts import Whole
+from wpk.checks.node_parts import PART, Whole
 
 _ELEMENT_WISE = """Abs Add Cast Ceil Clip Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsNaN
     LeakyRelu Log Max Min Mul Neg Pow Reciprocal Relu Round Sigmoid Sign Softplus Sqrt Sub Tanh Where"""
@@ -43,7 +43,7 @@ def samples(
     shape: tuple[int, ...] = next(iter(shapes))
     if not shape or shape[0] < 2:
         return 1
-    chain = _Chain(shape[0], dict.fromkeys(batched, len(shape)), dict(fixed))
+    chain = Chain(shape[0], dict.fromkeys(batched, len(shape)), dict(fixed))
     return chain.count if all(chain.takes(node) for node in nodes) and chain.ends_cut else 1
 
 
@@ -65,7 +65,7 @@ def for_parts(nodes: Sequence[onnx.NodeProto], fixed: Mapping[str, Array]) -> li
 
 
 @dataclass
-class _Chain:
+class Chain:
     """What is known of the tensors before a node.
 
     Attributes:
@@ -160,16 +160,22 @@ def _constant(node: onnx.NodeProto) -> Array:
     return onnx.numpy_helper.to_array(value) if is_tensor else np.asarray(value)
 
 
-def in_parts(count: int, evaluate: Callable[[slice], Sequence[Array]]) -> tuple[Array, ...]:
+def in_parts(
+    count: int, size: int, evaluate: Callable[[slice], Sequence[Array]]
+) -> tuple[Array, ...]:
     """Return what ``evaluate`` gives for all samples, put together from what it gives for parts of them.
+
+    Parts are small where samples are large: what is computed on the way then lies in memory that a core uses again,
+    while the system fills each page of a large array with zeros, which takes longer than the arithmetic.
 
     Args:
         count: Samples.
+        size: Elements of the largest operand that is cut.
         evaluate: Called for several slices of the samples at once; every array that it returns has
             those samples along axis 0.
     """
-    workers = min(count, cores())
-    edges = [count * place // workers for place in range(workers + 1)]
+    parts = min(count, max(cores(), -(-size // PART)))
+    edges = [count * place // parts for place in range(parts + 1)]
     whole = Whole(count)
 
     def work(ends: tuple[int, int]) -> None:

@@ -14,6 +14,7 @@ from wpk.checks.node_parts import evaluated
 from wpk.checks.reference.operators import REFERENCE_OPS
 from wpk.dtypes import DType, is_float
 from wpk.lowering.flat_graph import read_names
+from wpk.reused_memory import empty
 
 Array = NDArray[np.generic]
 
@@ -29,7 +30,7 @@ def widened(array: Array) -> Array:
         return array
     if array.dtype == np.float64 or not array.flags.c_contiguous:
         return np.asarray(array, np.float64)
-    wide, flat = np.empty(array.shape, np.float64), array.reshape(-1)
+    wide, flat = empty(array.shape, np.float64), array.reshape(-1)
     written = wide.reshape(-1)
     by_blocks(flat.size, lambda block: np.copyto(written[block], flat[block]))
     return wide

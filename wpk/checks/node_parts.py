@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from wpk.blocks import cores, on_cores
 from wpk.operators import OperatorKind, of_kind
+from wpk.reused_memory import empty
 
 Array = NDArray[np.generic]
 
@@ -253,8 +254,7 @@ class Whole:
         axis = self._axis
         with self._lock:
             self.arrays = self.arrays or tuple(
-                np.empty((*p.shape[:axis], self._count, *p.shape[axis + 1 :]), p.dtype)
-                for p in parts
+                empty((*p.shape[:axis], self._count, *p.shape[axis + 1 :]), p.dtype) for p in parts
             )
         for array, part in zip(self.arrays, parts, strict=True):
             array[(slice(None),) * axis + (slice(first, first + part.shape[axis]),)] = part

@@ -79,7 +79,7 @@ def check_operators(
     """
     steps = bundle.plan.steps
     runner = StepRunner(tensors_of(bundle), dims, device)
-    for done, (step, result) in enumerate(_in_order(steps, reference.run(inputs, memory))):
+    for done, (step, result) in enumerate(_in_order(steps, reference, inputs, memory)):
         progress("checking operators", done, len(steps))
         if isinstance(result, HandedReference):
             check = check_fallback(step, hosts, result, memory, dims, bundle.plan.precision)
@@ -90,11 +90,19 @@ def check_operators(
 
 
 def _in_order(
-    steps: Sequence[Step], results: Iterator[Reference]
+    steps: Sequence[Step],
+    reference: GraphReference,
+    inputs: Mapping[str, Array],
+    memory: dict[str, Array],
 ) -> Iterator[tuple[Step, Reference | None]]:
     """Steps with what they should give as soon as that is known, then those that copy values."""
     by_call = {step.operator.call: step for step in steps if step.operator.call}
-    yield from ((by_call[each.node], each) for each in results if each.node in by_call)
+    for node in reference.begin(inputs, memory):
+        step = by_call.get(node.name)
+        if step is None:  # a view: no step computes it
+            reference.evaluate(node, memory)
+        else:
+            yield step, reference.of(node, memory)
     yield from ((step, None) for step in steps if not step.operator.call)
 
 

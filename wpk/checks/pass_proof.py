@@ -23,6 +23,7 @@ from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.model import replay_passes
 from wpk.plan import Check, Outcome, Port
 from wpk.progress import Progress
+from wpk.reused_memory import let_go
 
 STAGE = "checking graph passes"
 
@@ -97,6 +98,7 @@ def prove_passes(lowered: LoweredModel, scope: Scope, progress: Progress) -> Pas
     if opinions is not None:
         checks.append(opinions.check())
     progress(STAGE, len(looked_at), len(looked_at))
+    let_go()
     return PassProof(lowered, scope, looked_at, tuple(checks), tuple(unrounded))
 
 

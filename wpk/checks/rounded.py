@@ -4,6 +4,7 @@ import numpy as np
 
 from wpk.blocks import by_blocks
 from wpk.checks.float64_nodes import Array
+from wpk.reused_memory import empty
 
 _DROPPED = 42
 """Bits of the fraction that fp64 has and fp16 has not."""
@@ -33,7 +34,7 @@ def rounded(values: Array, dtype: np.dtype[np.generic]) -> Array:
     if not values.flags.c_contiguous or values.size == 0:
         with np.errstate(all="ignore"):
             return values.astype(dtype)
-    flat, found = values.reshape(-1), np.empty(values.size, dtype)
+    flat, found = values.reshape(-1), empty((values.size,), dtype)
     is_half = dtype == np.float16 and values.dtype == np.float64
 
     def fill(block: slice) -> None:

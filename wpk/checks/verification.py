@@ -22,6 +22,7 @@ from wpk.execution import Device
 from wpk.lowering.program import Program
 from wpk.plan import Check, Outcome, Plan, PlanBundle
 from wpk.progress import Progress
+from wpk.reused_memory import let_go
 
 Arrays = Mapping[str, Array]
 
@@ -139,6 +140,7 @@ def verify(
                 }
                 right = not any(operator.check.failed for operator in operators)
                 whole += together.of(each, testimony, rounded, closer=right)
+    let_go()
     return Verification(proof.checks, tuple(operators), tuple(whole))
 
 

@@ -25,6 +25,7 @@ arrivals, or where each pair of states says which it is."""
 _WARP, _TILE, _RUN, _WORD = 32, 16, 8, 4
 _STRIDE_PAD, _SUM_STRIDE = 32, 20
 _MAX_CLUSTER, _MAX_WARPS = 16, 16
+_MOST_CLUSTERS = 65535
 _OTHER_REGISTERS = 64
 _EXCHANGE_CYCLES = np.array([900.0, 3600.0, 2400.0])
 """Of a step by ``exchange``, from the last state that a block computes to the first that another one multiplies.
@@ -119,6 +120,10 @@ class RecurrenceMmaTemplate(SingleKernelTemplate[Recurrence, RecurrenceMmaSchedu
             Limit(
                 f"exchange == 0 or teams * {hidden} // units <= {target.sm_count}",
                 f"all blocks of a cooperative launch run at once on {target.sm_count} SMs",
+            ),
+            Limit(
+                f"exchange >= 1 or ceil_div({problem.batch.value}, sequences) <= {_MOST_CLUSTERS}",
+                f"a grid has at most {_MOST_CLUSTERS} clusters along its second axis",
             ),
             Limit(
                 f"exchange == 0 or teams == 1 or (teams - 1) * sequences < {8 * useful}",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.candidate import Configuration, Maker
+from wpk.extent import MAX_SIZE
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.performance import Columns, SharedAccess, Work, resident_blocks
@@ -35,6 +36,9 @@ class Schedule:
         """``block_m=128 block_n=64 stages=3``."""
         return " ".join(f"{name}={value}" for name, value in self.parameters())
 
+
+_MOST_THREADS = 1024
+"""Of a block; no kernel has more for an element, either."""
 
 P = TypeVar("P", bound=Problem)
 S = TypeVar("S", bound=Schedule)
@@ -134,6 +138,9 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         for beyond in filter(None, (figured, target_limits)):
             met = meeting(beyond, self._with_figures(beyond, problem, columns, target))
             columns = {name: values[met] for name, values in columns.items()}
+        if _may_be_uncounted(problem):
+            met = self._threads(problem, columns, target) <= MAX_SIZE
+            columns = {name: values[met] for name, values in columns.items()}
         return prod(map(len, axes.values())), columns
 
     @final
@@ -145,7 +152,16 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
             for limit in limits:
                 if not limit.holds(figures)[0]:
                     return limit.refusal(figures)
+        if _may_be_uncounted(problem):
+            threads = self._threads(problem, columns, target)[0]
+            if threads > MAX_SIZE:
+                return f"{threads:.0f} threads, kernels count at most {MAX_SIZE}"
         return None
+
+    def _threads(self, problem: P, columns: Columns, target: Target) -> NDArray[np.float64]:
+        """Return the threads of each schedule's whole grid."""
+        work = self.work(problem, columns, target)
+        return np.asarray(work.blocks * work.threads, np.float64)
 
     def _all_limits(self, problem: P, target: Target) -> tuple[Sequence[Limit], Sequence[Limit]]:
         """In their order: the figures of the second are only those of what meets the first."""
@@ -170,6 +186,18 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def schedule_from(self, parameters: Configuration) -> S:
         """Return the schedule with these parameters, as stored in a trial or a plan."""
         return self.schedule_type(**dict(parameters))
+
+
+def _may_be_uncounted(problem: Problem) -> bool:
+    """Tell whether a schedule may have more threads than kernels, or a grid, can count in 32 bits."""
+    inputs, output = problem.accesses()
+    sizes = [1]
+    for access in (*inputs, output):
+        extents = () if access is None else access.extents
+        fixed = [extent for extent in extents if isinstance(extent, int)]
+        free = problem.leading.value if len(fixed) < len(extents) else 1
+        sizes.append(prod(fixed) * free)
+    return max(sizes) > MAX_SIZE // _MOST_THREADS
 
 
 def _grid(axes: Mapping[str, tuple[int, ...]], limits: Sequence[Limit]) -> Columns:
