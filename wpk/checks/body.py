@@ -76,7 +76,8 @@ class NodeBody:
             dtypes: The types of the outputs in memory.
         """
         found = self._evaluated(arrays, weights, dtypes, multiply_roundoff)
-        return [BodyOutput(*found[i : i + 3]) for i in range(0, len(found), 3)]
+        outputs = zip(found[::3], found[1::3], found[2::3], strict=True)
+        return [BodyOutput(y, memory, np.asarray(t, np.float64)) for y, memory, t in outputs]
 
     def in_memory(
         self, arrays: Sequence[Array | None], weights: Collection[int], dtypes: Sequence[DType]
