@@ -123,10 +123,11 @@ def _gathered(editor: GraphEditor, tensor: gs.Tensor, rows: Rows, shape: list[in
 
 
 def _row(shape: list[int], rows: int) -> list[int]:
-    """The sizes of a row: heads stay apart, since a part of each may be what is read."""
+    """The sizes of a row: heads stay apart, since a part of each may be what is read; the one part of three does not."""
     counts = np.cumprod(shape).tolist()
     if rows in counts:
-        return shape[counts.index(rows) + 1 :]
+        row = [size for size in shape[counts.index(rows) + 1 :] if size != 1]
+        return row or [1]
     return [int(np.prod(shape)) // rows]
 
 

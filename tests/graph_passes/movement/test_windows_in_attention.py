@@ -28,6 +28,7 @@ SWIN = (
     {"shift": 0, "images": 2},
     {"shift": 1, "images": 2, "mask": False},
     {"shift": 1, "by_head": True},
+    {"shift": 1, "by_part": True},
 )
 NETWORKS = [*(windows.swin(**each) for each in SWIN), windows.maxvit()]
 

@@ -8,10 +8,18 @@ _WEIGHTS = "float[8] wg, float[8] wb, float[8,24] wqkv, float[24] wqkvb, float[1
 WEIGHTS = "wg wb wqkv wqkvb wt wo wob"
 
 
-def swin(*, shift: int = 0, images: int = 1, mask: bool = True, by_head: bool = False) -> str:
+def swin(
+    *,
+    shift: int = 0,
+    images: int = 1,
+    mask: bool = True,
+    by_head: bool = False,
+    by_part: bool = False,
+) -> str:
     """Text of a block over images of 4 x 6 places of 8 channels, in windows of 2 x 3.
 
     ``by_head``: each head has its query, key and value side by side, as TinyViT has them.
+    ``by_part``: queries, keys and values are parts of a dimension of their own, as DaViT and MobileViT have them.
     """
     count = 4 * images
     sizes = {"parted": (images, 2, 2, 2, 3, 8), "joined": (images, 2, 2, 2, 3, 8)}
@@ -26,7 +34,7 @@ def swin(*, shift: int = 0, images: int = 1, mask: bool = True, by_head: bool = 
       s0 = Constant<value_ints = {_ints(sizes["parted"])}>()  p0 = Reshape(i, s0)
       p1 = Transpose<perm = [0, 1, 3, 2, 4, 5]>(p0)
       s1 = Constant<value_ints = [{count}, 6, 8]>()  p2 = Reshape(p1, s1)
-      {_attention("p2", "o", (count,), masked, by_head=by_head)}
+      {_attention("p2", "o", (count,), masked, by_head=by_head, by_part=by_part)}
       p3 = Reshape(o, s0)  p4 = Transpose<perm = [0, 1, 3, 2, 4, 5]>(p3)
       s2 = Constant<value_ints = [{images}, 4, 6, 8]>()  j = Reshape(p4, s2)
       {back}
@@ -78,6 +86,7 @@ def _attention(
     name: str = "",
     *,
     by_head: bool = False,
+    by_part: bool = False,
 ) -> str:
     """Two heads of four elements over windows of six tokens, between its two projections."""
     axis, n, lead = len(windows) + 1, name or "f", list(range(len(windows)))
@@ -91,6 +100,11 @@ def _attention(
     if by_head:
         parts = f"""{n}hs = Constant<value_ints = {_ints((*windows, 6, 2, 12))}>()  {n}p = Reshape({n}u1, {n}hs)
       {n}q1, {n}k1, {n}v1 = Split<axis = {axis + 1}, num_outputs = 3>({n}p)"""
+    if by_part:
+        parts = f"""{n}ps = Constant<value_ints = {_ints((*windows, 6, 3, 2, 4))}>()  {n}p = Reshape({n}u1, {n}ps)
+      {n}q0, {n}k0, {n}v0 = Split<axis = {axis}, num_outputs = 3>({n}p)
+      {n}hs = Constant<value_ints = {heads}>()
+      {n}q1 = Reshape({n}q0, {n}hs)  {n}k1 = Reshape({n}k0, {n}hs)  {n}v1 = Reshape({n}v0, {n}hs)"""
     return f"""{n}u0 = MatMul({x}, wqkv)  {n}u1 = Add({n}u0, wqkvb)
       {parts}
       {n}q2 = Transpose<perm = {turned}>({n}q1)
