@@ -53,7 +53,7 @@ def following(
     if not behind:
         return constant
     return moved_constant(
-        editor.new_name(constant.name), constant, lambda array: array.reshape(shape)
+        editor.new_name(f"{constant.name}_row"), constant, lambda array: array.reshape(shape)
     )
 
 
