@@ -94,16 +94,18 @@ def _is_read_by_convolution(tensor: gs.Tensor) -> bool:
 
 
 def _has_parts(views: Views) -> bool:
-    """Whether the batch stays in front of all that comes of an image."""
+    """Whether an image's pixels change their order, and the batch stays in front of all that comes of it."""
     factors = _in_order(views)
-    return all(factor.axis for factor in factors[1:])
+    places = [factor for factor in factors if factor.axis > 1]
+    return all(factor.axis for factor in factors[1:]) and places != _by_place(places)
 
 
 def _has_rows(views: Views) -> bool:
-    """Whether an image is made of rows of channels that lie in the source together, its batch in front."""
+    """Whether an image is made of rows of channels, in another order than its pixels', its batch in front."""
     batch, channels, *_ = views.groups
     places = [f for group in views.groups[2:] for f in group]
-    return all(f.axis == 0 for f in batch) and bool(channels) and bool(places)
+    is_made_of_rows = all(f.axis == 0 for f in batch) and bool(channels)
+    return is_made_of_rows and places != _by_place(places)
 
 
 def _in_order(views: Views) -> list[Factor]:

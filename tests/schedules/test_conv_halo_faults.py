@@ -56,7 +56,7 @@ FAULTS = [
     ),
     Fault(
         "teams store as if they were one",
-        change("sums_staged", "-team * Shape::warpsM * 16", "0"),
+        change("rows_of_team", "-team * Shape::warpsM * 16", "0"),
     ),
     Fault(
         "teams compute the same tiles",

@@ -151,6 +151,10 @@ def test_products_agree_with_float64(
 
 FAULTS = [
     Fault("rows lose nothing beforehand", change("rows_shifted", "1.25f * mean", "0 * mean")),
+    Fault(
+        "products by other rows count as squares",
+        change("diagonal_taken", "group / 2 == laneIndex() % 4 ? own : 0.0f", "own"),
+    ),
     Fault("rows keep their means", change("mean_taken", "-=", "+=")),
     Fault("what is behind a row counts", change("row_ends", "inside(first + word / 2 * 8)", "~0u")),
     Fault(

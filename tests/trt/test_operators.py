@@ -140,7 +140,7 @@ def test_what_takes_several_steps_is_no_plugin(
 ) -> None:
     text = """
     <ir_version: 8, opset_import: ["" : 17]>
-    g (float16[1, 64] x) => (float16[1, 64] y)
+    g (float16[2, 64] x) => (float16[2, 64] y)
     { a = Softmax<axis = 1>(x) b = Softmax<axis = 0>(a) y = Softmax<axis = 1>(b) }
     """
     bundle = planned(onnx.parser.parse_model(text))

@@ -66,10 +66,9 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
         float acc[Shape::accumulators] = {}; // @sums_begun
         multiplyPatches<T, Problem>(acc, memory, team, rows, state);
         // Rows are counted from the first warp of the block on; the team's first has pixel 0.
-        // @sums_staged
+        const auto ofTeam = window(tiles.tile()).from(-team * Shape::warpsM * 16, 0); // @rows_of_team
         NoResidual residual;
-        storeTilesInLoop<Problem, Shape>(
-            acc, shared + memory.kStagingAt, window(tiles.tile()).from(-team * Shape::warpsM * 16, 0), residual, 0);
+        storeTilesInLoop<Problem, Shape>(acc, shared + memory.kStagingAt, ofTeam, residual, 0); // @sums_staged
     }
 }
 

@@ -52,6 +52,7 @@ def test_another_array_of_equal_numbers_or_another_question_is_computed_anew() -
 def test_what_was_computed_goes_with_its_source() -> None:
     array = np.arange(4.0)
     kept = weakref.ref(Twice().of("goes", array))
+    gc.collect()  # what others left
     entries = len(module._entries)
     assert kept() is not None
     del array

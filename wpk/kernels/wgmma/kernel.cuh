@@ -181,7 +181,6 @@ WPK_DEVICE void computePersistent(
     {
         tiles.advance();
         state.skip(Loader::kSteps); // @steps_skipped
-        residual.endTile();         // @pieces_skipped
     };
     if (group != 0)
         passOver();

@@ -66,11 +66,11 @@ WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulator
                 {
                     WPK_UNROLL
                     for (int product = 0; product < kProducts; ++product)
-                        wgmma<T, Major::k, Shape::majorB>(sums[product],
-                            a
-                                + ((box * Shape::boxBytesA + product * kProductBytes) / 16
-                                    + slice * 2), // @rows_of_product
-                            b + sliceOfB<Shape>(box, slice), 1);
+                    {
+                        const int begin = box * Shape::boxBytesA + product * kProductBytes; // @rows_of_product
+                        wgmma<T, Major::k, Shape::majorB>(
+                            sums[product], a + (begin / 16 + slice * 2), b + sliceOfB<Shape>(box, slice), 1);
+                    }
                 }
             }
             if (first + kTogether == Shape::boxes)

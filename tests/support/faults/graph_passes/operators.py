@@ -135,7 +135,9 @@ FAULTS = (
         "if views.groups[2:] == matrix:",
         _GROUPED.replace(
             "ORDER", "k7 = Transpose<perm = [0, 2, 1, 3, 4]>(k2)  k3 = Reshape(k7, keys)"
-        ).replace("AXIS", "3"),
+        )
+        .replace("AXIS", "3")
+        .replace("4] y)", "4] y, float[2, 2, 2, 7, 8] k2)"),
     ),
     BrokenPass(
         "the softmax goes along whatever axis",
