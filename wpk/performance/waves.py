@@ -4,11 +4,12 @@ The form is that of Li et al. 2022 ("Towards an accurate latency model for CNN l
 equations 1 and 2): a grid of tiles in waves. Their constants are fitted for each kernel; here most
 follow from the target, and four are fitted for all kernels together (`wpk.performance.rates`).
 
-    waves = sum over waves of  fill + multicast + steps * (step + sync) + fill + tail + end
+    waves = sum over waves of  fill + multicast + steps * (step + sync) + fill + tail + fetches + end
     step  = | arithmetic, shared memory's port, what goes on beside, L2's port, waiting |
 
 All but the last of a step are the cycles that one step of all resident blocks occupies a resource of
-the SM; waiting is the latency of global memory as far as the stages do not hide it. The tail is that
+the SM, L2's port but for warpgroups, whose tensor copies run ahead; waiting is the latency of global memory as far as
+the stages do not hide it. Fetches are operands of the epilogue that are waited for. The tail is that
 of a split reduction (`wpk.schedules.split`): partial sums are written and counted, and the last block
 of a tile reads them all. The end is what quantised sums go through before they are stored. ``|...|`` is a
 norm between the maximum and the sum: resources overlap, but not perfectly, so of two schedules with
@@ -26,7 +27,7 @@ from wpk.targets import Target
 
 _MEETING_CYCLES, _PART_BYTES = 2950, 45
 """Where parts meet in global memory: cycles until the last block of a tile knows that it is the last
-(ten trips to L2), and bytes that it then reads in a cycle. Fitted, as all here, to some 4000 kernels of
+(ten trips to L2), and bytes that it then reads in a cycle. Fitted, as those of clusters, to some 4000 kernels of
 36 problems that were measured on an H200."""
 
 _CLUSTER_CYCLES, _CLUSTER_BYTES = 1330, 27

@@ -119,7 +119,7 @@ class _Copies:
         Args:
             program: The model.
             asked: Operators.
-            coming: Names of all tensors that are computed yet.
+            coming: Names of all tensors that are still to be computed.
         """
         copies = (operator for operator in asked if not operator.call)
         self._waiting = [(each, {*coming}.intersection(_touched(program, each))) for each in copies]

@@ -153,7 +153,7 @@ def work(
 
     Of fp32 three products read B or what is cut off it, which is written in between. Rows between
     limits go through registers; in fp32 they do in any case. Rows that are normalised are read once more,
-    while the products run.
+    in front of the products of their stage.
     """
     precision = problem.precision
     size = float(precision.storage.bytes)
