@@ -28,6 +28,7 @@ from support.networks.one_operator import (
     PICKED,
     PICKED_EACH,
     POOL,
+    POOLED,
     PRODUCT,
     RANKED,
     RECURRENT,
@@ -74,8 +75,8 @@ class Case:
 CASES = (
     Case("conv_simt", CONVOLUTIONS, "w v"),
     Case("conv_mma", CONVOLUTIONS, "w v", "fp16"),
-    Case("conv_wgmma", CONVOLUTIONS, "w v", "fp16", ("conv_mma",)),
-    Case("conv_halo", CONVOLUTIONS, "w v", "fp16", ("conv_simt",)),
+    Case("conv_wgmma", POOLED, "w", "fp16", ("pooling",)),
+    Case("conv_halo", POOLED, "w", "fp16", ("pooling",)),
     Case("conv_patch", FIRST, "w", "fp16"),
     Case("conv_grouped", GROUPED, "w", "fp16", ("pooling",)),
     Case("depthwise", DEPTHWISE, "w"),

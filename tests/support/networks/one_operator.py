@@ -3,6 +3,8 @@
 H = '<ir_version: 8, opset_import: ["" : 17]>'
 CONVOLUTIONS = f"""{H} g (float[1, 16, 9, 7] x, float[24, 16, 3, 3] w, float[40, 24, 3, 3] v)
     => (float[1, 40, 5, 3] y) {{ a = Conv(x, w)  r = Relu(a)  y = Conv(r, v) }}"""
+POOLED = f"""{H} g (float[1, 24, 10, 8] x, float[40, 24, 3, 3] w) => (float[1, 40, 7, 5] y) {{
+    a = MaxPool<kernel_shape = [2, 2]>(x)  y = Conv(a, w) }}"""
 FIRST = f"""{H} g (float[1, 3, 17, 15] x, float[20, 3, 5, 5] w) => (float[1, 20, 9, 8] y) {{
     y = Conv<pads = [2, 2, 2, 2], strides = [2, 2]>(x, w) }}"""
 GROUPED = f"""{H} g (float[1, 24, 10, 8] x, float[24, 4, 3, 3] w) => (float[1, 24, 7, 5] y) {{
