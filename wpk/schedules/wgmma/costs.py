@@ -16,7 +16,7 @@ from wpk.schedules.row_norm import (
 from wpk.schedules.split import sum_registers
 from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
-from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
+from wpk.schedules.wgmma.persistent import in_turn, staged_columns
 from wpk.schedules.wgmma.residual import Residual, residual_of
 from wpk.targets import Target
 
@@ -88,8 +88,7 @@ def shared_bytes(columns: Columns, precision: Precision, residual: Residual | No
     tiles = columns["stages"] * stage + beside
     barriers = columns["stages"] * BARRIER_BYTES
     staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
-    staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
-    both = tiles + _groups(columns) * GROUP_ROWS * (staged + 8) * 4.0
+    both = tiles + _groups(columns) * GROUP_ROWS * (staged_columns(columns) + 8) * 4.0
     needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(tiles, staging))
     beside_all = _sent_bytes(columns) + (residual.shared_bytes(columns) if residual else 0.0)
     return needed + barriers + BARRIER_BYTES * columns["pingpong"] + beside_all
@@ -208,8 +207,8 @@ def _end_fetches(
     if not product.fetched_together:
         return np.zeros(len(columns["block_m"]))
     block_m, block_n = columns["block_m"], columns["block_n"]
-    staged = np.where(columns["persistent"] > 0, np.minimum(block_n, STAGED_COLUMNS), block_n)
-    together = np.minimum(product.fetched_together, _STAGED_ROWS * staged / WARP)
+    staged = _STAGED_ROWS * staged_columns(columns)
+    together = np.minimum(product.fetched_together, staged / WARP)
     groups = np.where(columns["pingpong"] == 1, 1, block_m // GROUP_ROWS)
     parts = np.where(columns["cluster"] == 1, columns["split"], 1)
     stored = block_m * block_n / (GROUP_THREADS * groups) / parts

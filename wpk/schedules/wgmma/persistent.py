@@ -12,7 +12,7 @@ from wpk.schedules.single_kernel import Grid
 from wpk.targets import Target
 
 STAGED_COLUMNS = 64
-"""That a warp takes through its staging at once (Warpgroups::Staged)."""
+"""That a warp of a persistent block takes through its staging at once, at most (Warpgroups::Staged)."""
 
 _OF_SM = (1, 2, 3, 4)  # blocks: more have tiles so small that L2 is the limit
 _TILE = 64  # rows and columns of the smallest tiles that are worth it
@@ -86,6 +86,12 @@ def in_turn(work: Work, columns: Columns) -> Work:
 def _blocks(tiles: Floats, columns: Columns) -> Floats:
     persistent = columns["persistent"]
     return np.where(persistent > 0, np.minimum(tiles, np.maximum(persistent, 1)), tiles)
+
+
+def staged_columns(columns: Columns) -> Floats:
+    """Count the columns that a warp takes through its staging at once: all of its block's only tile."""
+    block_n = columns["block_n"]
+    return np.where(columns["persistent"] > 0, np.minimum(block_n, STAGED_COLUMNS), block_n)
 
 
 def persistent_grid(grid: Grid, persistent: int) -> Grid:

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-import numpy as np
-
 from wpk.dims import DimExpr, product
 from wpk.launch import TensorMapArgument
 from wpk.performance import Columns, Floats
 from wpk.problems import Convolution, Matmul, Tensor
 from wpk.schedules.convolution_copies import is_one_image
 from wpk.schedules.limit import Limit
-from wpk.schedules.wgmma.persistent import STAGED_COLUMNS
+from wpk.schedules.wgmma.persistent import staged_columns
 from wpk.schedules.wgmma.tensor_copies import ALIGNMENT, SWIZZLE, map_strides
 
 _MAP = 2  # behind the factors', which are the operator's inputs 0 and 1
@@ -55,7 +53,7 @@ class Residual:
     def shared_bytes(self, columns: Columns) -> Floats:
         """Count the bytes of its tiles that are in shared memory at once, and of the barriers of their pieces."""
         tiles, block_n = columns["residual"], columns["block_n"]
-        pieces = np.where(columns["persistent"] > 0, -(-block_n // STAGED_COLUMNS), 1)
+        pieces = -(-block_n // staged_columns(columns))
         size = float(self.tensor.dtype.bytes)
         each: Floats = columns["block_m"] * block_n * size + pieces * _BARRIER_BYTES
         return tiles * each

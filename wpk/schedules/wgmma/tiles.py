@@ -21,11 +21,11 @@ from wpk.schedules.wgmma.multicast import (
     whole_clusters,
 )
 from wpk.schedules.wgmma.persistent import (
-    STAGED_COLUMNS,
     persistent_axis,
     persistent_grid,
     persistent_limits,
     pingpong_axis,
+    staged_columns,
 )
 from wpk.schedules.wgmma.residual import Residual, residual_axis, residual_limits
 from wpk.schedules.wgmma.tensor_copies import box_depth
@@ -81,7 +81,7 @@ class WgmmaSchedule(TileSchedule):
     @property
     def staged_columns(self) -> int:
         """Columns that a warp takes through its staging at once, with a piece of the residual."""
-        return min(self.block_n, STAGED_COLUMNS) if self.persistent else self.block_n
+        return int(staged_columns(self.columns())[0])
 
     @property
     def cluster_shape(self) -> tuple[int, int, int]:
