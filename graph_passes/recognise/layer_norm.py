@@ -8,7 +8,6 @@ none). Ba, Kiros, Hinton, "Layer Normalization", arXiv 1607.06450, equation 4.
 
 from dataclasses import dataclass
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
@@ -65,10 +64,7 @@ class RecognizeLayerNorm(Rule[_Normalisation]):
         beta = following(editor, last, "Add", match.axes)
         if beta is not None:
             last = last.outputs[0].outputs[0]
-        if gamma is None and beta is not None:
-            gamma = editor.constant(f"{last.name}_ones", np.ones(beta.shape, beta.dtype))
-        given = [each for each in (gamma, beta) if each is not None]
-        write_norm(editor, _OP, match.x, match.axes, match.epsilon, given, last)
+        write_norm(editor, _OP, match.x, match.axes, match.epsilon, gamma, beta, last)
 
 
 def _around(root: gs.Node) -> _Normalisation | None:

@@ -63,7 +63,8 @@ def write_norm(
     x: gs.Tensor,
     axes: Sequence[int],
     epsilon: float,
-    given: Sequence[gs.Constant],
+    scale: gs.Constant | None,
+    bias: gs.Constant | None,
     last: gs.Node,
 ) -> None:
     """Let one node stand for a normalisation.
@@ -74,7 +75,8 @@ def write_norm(
         x: What is normalised.
         axes: Along which: the last, or others that are turned there.
         epsilon: Added to the variance.
-        given: Scale and bias, as far as there are any; a scale of ones is made where there is none.
+        scale: Of the normalised axes; ones are made where there is none.
+        bias: Likewise; None where nothing is added.
         last: The node whose result is replaced.
     """
     parts, output = NodeParts(editor, last), last.outputs[0]
@@ -82,8 +84,9 @@ def write_norm(
     perm = [*others, *axes]
     is_last = perm == sorted(perm)
     rows = x if is_last else parts.transposed(x, perm)
-    constants = list(given) or [
-        editor.constant(f"{output.name}_ones", np.ones(row_shape(x, axes) or [], x.dtype))
-    ]
+    if scale is None:
+        ones = np.ones(row_shape(x, axes) or [], x.dtype)
+        scale = editor.constant(f"{output.name}_ones", ones)
+    constants = [scale] if bias is None else [scale, bias]
     made = parts.add(op, rows, *constants, axis=len(others), epsilon=epsilon, stash_type=1)
     editor.replace(output, made if is_last else parts.transposed(made, np.argsort(perm).tolist()))

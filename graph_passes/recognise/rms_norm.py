@@ -48,8 +48,7 @@ class RecognizeRmsNorm(Rule[MeanSquare]):
         gamma = following(editor, last, "Mul", match.axes)
         if gamma is not None:
             last = last.outputs[0].outputs[0]
-        given = [] if gamma is None else [gamma]
-        write_norm(editor, RMS_NORM, match.values, match.axes, match.epsilon, given, last)
+        write_norm(editor, RMS_NORM, match.values, match.axes, match.epsilon, gamma, None, last)
 
 
 def why_too_old(graph: gs.Graph) -> str | None:

@@ -78,7 +78,7 @@ class RecognizeUnitRows(Rule[UnitRows]):
             f"{output.name}_scale", np.full(shape, count**-0.5), match.values.dtype
         )
         squared = match.epsilon**2 / count
-        write_norm(editor, RMS_NORM, match.values, match.axes, squared, [scale], match.quotient)
+        write_norm(editor, RMS_NORM, match.values, match.axes, squared, scale, None, match.quotient)
 
 
 def _divided_by(length: gs.Node) -> UnitRows | None:
