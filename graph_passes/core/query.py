@@ -102,6 +102,19 @@ def pads(window: gs.Node) -> bool:
     return any(window.attrs.get("pads", [])) or pads_by_itself(window)
 
 
+def zeros_around(pad: gs.Node) -> tuple[list[int], list[int]] | None:
+    """Return how many zeros a Pad adds in front and behind along every axis; None where it adds others, or to some axes."""
+    counts, value = integers(given(pad, 1)), given(pad, 2)
+    if counts is None or given(pad, 3) is not None:
+        return None
+    if pad.attrs.get("mode", "constant") != "constant":
+        return None
+    if value is not None and uniform(value) != 0.0:
+        return None
+    half = len(counts) // 2
+    return counts[:half], counts[half:]
+
+
 def pads_by_itself(window: gs.Node) -> bool:
     """Tell whether a convolution or pooling computes how much it pads."""
     return window.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")

@@ -16,16 +16,14 @@ from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import (
     dims,
-    given,
-    integers,
     is_float,
     made_by,
     rank,
     same_dims,
     static_shape,
-    uniform,
     values,
     why_any_shared,
+    zeros_around,
 )
 from wpk.graph_passes.movement.reshape_chains import permutation
 from wpk.graph_passes.recognise.turned import range_of
@@ -86,7 +84,7 @@ class AddedParts(Rule[_Part]):
         shape, axis = static_shape(match.whole) or [], match.perm[0]
         inner, term = made_by(match.term, "Pad"), match.term
         before, after = [0] * len(shape), [0] * len(shape)
-        if inner is not None and (known := _zeros_around(inner)) is not None:
+        if inner is not None and (known := zeros_around(inner)) is not None:
             term, (before, after) = inner.inputs[0], known
         count = (static_shape(match.term) or [])[axis]
         before[axis] += match.start
@@ -107,18 +105,3 @@ def _start(node: gs.Node) -> int | None:
     rows = indices[:, 0].astype(np.int64)
     is_range = rows[0] >= 0 and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows)))
     return int(rows[0]) if is_range else None
-
-
-def _zeros_around(node: gs.Node) -> tuple[list[int], list[int]] | None:
-    """How many zeros a Pad adds in front and behind along each axis; None where it adds others."""
-    pads, value = integers(given(node, 1)), given(node, 2)
-    if (
-        node.attrs.get("mode", "constant") != "constant"
-        or pads is None
-        or given(node, 3) is not None
-    ):
-        return None
-    if value is not None and uniform(value) != 0.0:
-        return None
-    half = len(pads) // 2
-    return pads[:half], pads[half:]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.node_parts import NodeParts
-from wpk.graph_passes.core.query import given, integers, is_op, rank, static_shape, uniform
+from wpk.graph_passes.core.query import is_op, rank, static_shape, zeros_around
 from wpk.graph_passes.movement.element_places import MOVES, Places
 from wpk.graph_passes.movement.reshape_chains import RESHAPES
 
@@ -91,15 +91,10 @@ def _moved(node: gs.Node, tensor: gs.Tensor, places: Places) -> Places | None:
 
 
 def _padded(node: gs.Node, places: Places) -> Places | None:
-    pads, value = integers(given(node, 1)), given(node, 2)
-    if pads is None or given(node, 3) is not None or min(pads) < 0:
+    around = zeros_around(node)
+    if around is None or min(*around[0], *around[1]) < 0:
         return None
-    if node.attrs.get("mode", "constant") != "constant" or (
-        value is not None and uniform(value) != 0.0
-    ):
-        return None
-    half = len(pads) // 2
-    return np.pad(places, list(zip(pads[:half], pads[half:], strict=True)), constant_values=-1)
+    return np.pad(places, list(zip(*around, strict=True)), constant_values=-1)
 
 
 def _columns(places: Places, shape: list[int]) -> NDArray[np.int64] | None:
