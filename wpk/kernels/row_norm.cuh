@@ -99,9 +99,11 @@ public:
         }
         // A fragment of B has rows where columns lie: the upper and the lower ones.
         mmaTile(T{}, squares_, shifted, {{shifted[0][0], shifted[0][2]}, {shifted[0][1], shifted[0][3]}});
-        const uint32 ones = detail::twice<T>(1.0f);
         if constexpr (Centred)
+        {
+            const uint32 ones = detail::twice<T>(1.0f);
             mmaTile(T{}, sums_, reinterpret_cast<const uint32(&)[1][4]>(fragment), {{ones, ones}});
+        }
     }
 
     // What both rows are normalised by; all lanes call it.
