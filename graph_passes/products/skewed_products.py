@@ -18,8 +18,8 @@ from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import is_op, rank, static_shape, zeros_around
-from wpk.graph_passes.movement.element_places import MOVES, Places
-from wpk.graph_passes.movement.reshape_chains import RESHAPES
+from wpk.graph_passes.movement.chains.element_places import MOVES, Places
+from wpk.graph_passes.movement.chains.reshape_chains import RESHAPES
 
 _MOST_ELEMENTS = 1 << 24
 _MOST_NODES = 12
