@@ -50,5 +50,5 @@ def test_headers_compile_in_any_order(headers: list[str]) -> None:
 
 
 def test_a_header_that_is_missing_is_an_error() -> None:
-    with pytest.raises(CompileError, match="wpk/kernels/none.cuh"):
+    with pytest.raises(CompileError, match=r"wpk/kernels/none\.cuh"):
         _compile(["wpk/kernels/none.cuh"])

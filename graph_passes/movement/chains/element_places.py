@@ -99,8 +99,10 @@ def _reshape(node: gs.Node, data: list[Places]) -> Places | None:
         return None
     target = [size if isinstance(size, int) else -1 for size in sizes]
     rest = int(np.prod([size for size in target if size != -1]))
+    if not rest:
+        return None
     fits = data[0].size % rest == 0 if -1 in target else data[0].size == rest
-    return data[0].reshape(target) if rest and fits else None
+    return data[0].reshape(target) if fits else None
 
 
 def _gather(node: gs.Node, data: list[Places]) -> Places | None:

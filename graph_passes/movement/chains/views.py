@@ -151,9 +151,9 @@ def viewed(tensor: gs.Tensor) -> gs.Tensor:
 
 
 def trace(source: gs.Tensor, chain: Sequence[gs.Node]) -> Views | None:
-    """Describe ``chain``, which starts at ``source``; None when a shape is not known well enough."""
+    """Describe ``chain``, which starts at ``source``; None when a shape is not known well enough, or holds nothing."""
     shape = dims(source)
-    if shape is None:
+    if shape is None or 0 in shape:
         return None
     groups: Groups | None = tuple(
         () if size == 1 else (Factor(axis, size),)

@@ -86,11 +86,16 @@ def _is_made_by_convolution(tensor: gs.Tensor) -> bool:
 
 
 def _is_read_by_convolution(tensor: gs.Tensor) -> bool:
-    return bool(tensor.outputs) and all(
-        is_op(reader, *SPATIAL)
-        or (is_elementwise(reader) and _is_read_by_convolution(reader.outputs[0]))
-        for reader in tensor.outputs
-    )
+    """Whether all ways on, through element-wise nodes, end in such operators."""
+    waiting, seen = [tensor], {id(tensor)}
+    while waiting:
+        readers = [node for node in waiting.pop().outputs if not is_op(node, *SPATIAL)]
+        made = [node.outputs[0] for node in readers if is_elementwise(node)]
+        if len(made) < len(readers) or any(not each.outputs for each in made):
+            return False
+        waiting += [each for each in made if id(each) not in seen]
+        seen.update(map(id, made))
+    return bool(tensor.outputs)
 
 
 def _has_parts(views: Views) -> bool:

@@ -18,8 +18,7 @@ from wpk.graph_passes.core.known import is_constant
 from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import (
     Dims,
-    given,
-    integers,
+    added_around,
     is_graph_output,
     is_op,
     made_by,
@@ -91,11 +90,11 @@ class UnfoldedPixels(Rule[_Unfolded]):
 def _channels_last(parts: NodeParts, image: gs.Tensor) -> gs.Tensor:
     """The image with channels behind, turned before zeros are added around it: a convolution then stores it so."""
     pad = made_by(image, "Pad")
-    pads = None if pad is None else integers(given(pad, 1))
-    if pad is None or pads is None or given(pad, 3) is not None or len(image.outputs) > 1:
+    added = "no Pad" if pad is None else added_around(pad)
+    if pad is None or isinstance(added, str) or len(image.outputs) > 1:
         return parts.transposed(image, _LAST)
     turned = parts.transposed(pad.inputs[0], _LAST)
-    moved = parts.ints([pads[half + axis] for half in (0, len(pads) // 2) for axis in _LAST])
+    moved = parts.ints([side[axis] for side in added for axis in _LAST])
     shape: Dims = [image.shape[axis] for axis in _LAST]
     return parts.add("Pad", turned, moved, *pad.inputs[2:3], shape=shape, **pad.attrs)
 
@@ -122,7 +121,7 @@ def _pixels(places: Places, image: list[int]) -> tuple[NDArray[np.int64], int] |
     """The places of pixels, and the axis of channels; None where a result takes pixels apart."""
     batch, channels, *sides = image
     size = int(np.prod(sides))
-    if places.shape[0] != batch or size == 0:
+    if places.shape[0] != batch or not places.size:
         return None
     first = places[0]
     offsets = np.arange(batch).reshape(-1, *[1] * first.ndim) * (channels * size)

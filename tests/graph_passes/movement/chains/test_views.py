@@ -253,3 +253,10 @@ def test_says_why_views_are_not_taken_apart(refusals, body, reason):
     text = f"""{H} g (float[4, 5, 6] x, int64 i) => (float[a, b, c] y)
         <int64[4] pairs = {{4, 5, 3, 2}}, int64 one = {{1}}> {{ {body} }}"""
     assert any(reason in given for given in refusals(text, SplitBeforeViews()))
+
+
+def test_views_of_nothing_are_not_described(load):
+    text = f"""{H} g (float[0, 4] x) => (float[4, 0] y) <int64[2] s = {{4, 0}}> {{
+        y = Reshape<allowzero = 1>(x, s) }}"""
+    graph = load(text)
+    assert trace(graph.inputs[0], graph.nodes) is None

@@ -59,3 +59,20 @@ def test_leaves_what_is_no_image_or_has_strides(refusals, body, output):
         "[2, 5, 6, 8] x", "[2, 6, 6, 8] x" if "Concat" in body else "[2, 5, 6, 8] x"
     )
     assert refusals(text, BlockedPixels(), "w v") == []
+
+
+@pytest.mark.timeout(60)
+def test_readers_that_part_and_meet_again_are_asked_once(load):
+    """Each step doubles the ways from the image to what reads it in the end."""
+    steps = "".join(f"  b{i + 1} = Add(b{i}, b{i})" for i in range(64))
+    body = f"{JOIN.replace(' b =', ' b0 =')}{steps}  y = Conv(b64, v)"
+    assert BlockedPixels()(load(_text(body, "2, 4, 6, 8"), "w v")).rewritten == 1
+
+
+def test_every_way_to_a_reader_must_end_in_a_convolution(prove, refusals):
+    ways = f"{JOIN}  q = Relu(b)  a = Add(q, b)"
+    assert prove(
+        _text(f"{ways}  y = Conv(a, v)", "2, 4, 6, 8"), BlockedPixels(), constants="v"
+    ).node("Gather")
+    other = f"{ways}  c = Conv(a, v)  s = Softmax(q)  m = ReduceMax(s)  y = Add(c, m)"
+    assert refusals(_text(other, "2, 4, 6, 8"), BlockedPixels(), "v") == []

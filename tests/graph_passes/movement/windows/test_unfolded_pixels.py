@@ -45,3 +45,7 @@ def test_two_gathers_in_a_row(prove):
 )  # fmt: skip
 def test_leaves_other_gathers(refusals, body, output):
     assert refusals(_text(body, "2, 6, 6, 7", output), UnfoldedPixels()) == []
+
+
+def test_leaves_images_of_no_batch(refusals):
+    assert refusals(_text(image="0, 5, 6, 7", output="0, 5, 2, 3, 4, 3"), UnfoldedPixels()) == []
