@@ -1,10 +1,12 @@
-// Allocations of the process, which can be made to fail.
+// Allocations of the program or library that this is linked into, which can be made to fail.
 #pragma once
+
+#include <atomic>
 
 namespace wpk_test
 {
 
-extern long allocations_left; // below 0: all succeed
+extern std::atomic<long> allocations_left; // below 0: all succeed
 
 // While there is one, allocations succeed: those of the double itself take no part in the failing.
 class Undisturbed
