@@ -108,7 +108,10 @@ def _reshape(node: gs.Node, data: list[Places]) -> Places | None:
 def _gather(node: gs.Node, data: list[Places]) -> Places | None:
     index = values(node.inputs[1])
     axis = int(node.attrs.get("axis", 0))
-    return None if index is None else np.take(data[0], index.astype(np.int64), axis)
+    size = data[0].shape[axis]
+    if index is None or index.min(initial=0) < -size or index.max(initial=-size) >= size:
+        return None
+    return np.take(data[0], index.astype(np.int64), axis)
 
 
 MOVES: Mapping[str, Callable[[gs.Node, list[Places]], Places | None]] = {

@@ -1,6 +1,7 @@
 """Where elements lie that were only moved, and tensors without elements."""
 
 import numpy as np
+import pytest
 
 from wpk.graph_passes.movement.chains.element_places import moved_from
 
@@ -24,3 +25,23 @@ def test_nothing_in_a_shape_of_an_open_size_has_no_places(load):
     )
     graph.outputs[0].shape = [0, "n"]
     assert moved_from(graph.outputs[0], graph.inputs[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("index", "known"), [("{-3, 2}", True), ("{-4, 0}", False), ("{0, 3}", False)]
+)
+def test_what_is_picked_outside_lies_nowhere(load, index, known):
+    graph = load(
+        f"""{H} g (float[3, 4] x) => (float[2, 4] y) <int64[2] i = {index}> {{ y = Gather(x, i) }}"""
+    )
+    assert (moved_from(graph.outputs[0], graph.inputs[0]) is not None) == known
+
+
+def test_nothing_is_picked_of_nothing(load):
+    graph = load(
+        f"""{H} g (float[3, 4] x, int64[0] none) => (float[0, 4] y) {{ y = Gather(x, none) }}""",
+        "none",
+    )
+    places = moved_from(graph.outputs[0], graph.inputs[0])
+    assert places is not None
+    assert places.shape == (0, 4)
