@@ -64,7 +64,7 @@ class DType(StrEnum):
 
     @property
     def c_name(self) -> str:
-        """The type's name in the device headers (``wpk/kernels/scalar.cuh``)."""
+        """The type's name in the device headers (``wpk/kernels/numbers/scalar.cuh``)."""
         return _ROWS[self].c_name
 
     @property

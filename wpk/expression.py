@@ -1,7 +1,7 @@
 """Expressions over elements: one IR for epilogues, prologues and element-wise operators.
 
 An expression is a tree of frozen nodes. It is printed only as a C++ *type* that
-``wpk/kernels/expression.cuh`` evaluates in fp32, and is evaluated here in NumPy for tests. Its
+``wpk/kernels/numbers/expression.cuh`` evaluates in fp32, and is evaluated here in NumPy for tests. Its
 canonical text is part of a problem's identity.
 
 Where fp32 does not hold the numbers, `In` around the whole says what they are computed in: int64, uint64
@@ -155,7 +155,7 @@ def numbers_of(expression: Expression) -> DType:
 
 
 def cpp_type(expression: Expression) -> str:
-    """The C++ type that ``wpk/kernels/expression.cuh`` evaluates; also the canonical text.
+    """The C++ type that ``wpk/kernels/numbers/expression.cuh`` evaluates; also the canonical text.
 
     Scalars are printed as the bits of their value in what they are computed in, so the text is exact.
     """

@@ -1,6 +1,6 @@
 """The operations of expressions (`wpk.expression`): what each means, in NumPy, and what the performance models count.
 
-Names are those of the structs in ``wpk/kernels/expression.cuh``.
+Names are those of the structs in ``wpk/kernels/numbers/expression.cuh``.
 """
 
 from collections.abc import Callable

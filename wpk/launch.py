@@ -7,11 +7,11 @@ from wpk.dims import DimExpr
 
 EARLY_LAUNCH = "early_launch"
 """Launch attribute, CUDA's programmatic dependent launch: blocks may start before the launch in front has
-ended, up to where they wait for it (wpk/kernels/early_launch.cuh). Elsewhere it changes nothing."""
+ended, up to where they wait for it (wpk/kernels/barriers/early_launch.cuh). Elsewhere it changes nothing."""
 
 COOPERATIVE = "cooperative"
 """Launch attribute: all blocks of the grid run at once, or none does, so that they may wait for each other
-(wpk/kernels/grid_barrier.cuh). CUDA refuses a grid that the GPU cannot hold."""
+(wpk/kernels/barriers/grid_barrier.cuh). CUDA refuses a grid that the GPU cannot hold."""
 
 ATTRIBUTES = (EARLY_LAUNCH, COOPERATIVE)
 """Every name that `Launch.attributes` may hold."""

@@ -35,7 +35,7 @@ P = TypeVar("P", Convolution, Matmul)
 NOTHING, CONSTANTS = "nothing", "constants"
 
 VARIANTS = {
-    NOTHING: "#include <wpk/kernels/prefetch.cuh>\n#define prefetchConstant(...) ((void)0)\n",
+    NOTHING: "#include <wpk/kernels/copies/prefetch.cuh>\n#define prefetchConstant(...) ((void)0)\n",
     CONSTANTS: "",
 }
 """What is asked for early, and what stands in front of the unit so that nothing else is."""

@@ -102,17 +102,30 @@ def pads(window: gs.Node) -> bool:
     return any(window.attrs.get("pads", [])) or pads_by_itself(window)
 
 
+def added_around(pad: gs.Node) -> tuple[list[int], list[int]] | str:
+    """Return how many elements a Pad adds in front and behind along every axis, or why nobody knows; less than 0: it cuts."""
+    counts, axes_input, count = integers(given(pad, 1)), given(pad, 3), rank(pad.inputs[0])
+    if counts is None:
+        return f"the padding '{pad.inputs[1].name}' is not constant"
+    if count is None:
+        return f"the rank of '{pad.inputs[0].name}' is unknown"
+    axes = list(range(count)) if axes_input is None else integers(axes_input)
+    if axes is None:
+        return f"the axes '{pad.inputs[3].name}' are not constant"
+    before, after = [0] * count, [0] * count
+    for index, axis in enumerate(axes):
+        before[axis], after[axis] = counts[index], counts[index + len(axes)]
+    return before, after
+
+
 def zeros_around(pad: gs.Node) -> tuple[list[int], list[int]] | None:
-    """Return how many zeros a Pad adds in front and behind along every axis; None where it adds others, or to some axes."""
-    counts, value = integers(given(pad, 1)), given(pad, 2)
-    if counts is None or given(pad, 3) is not None:
+    """Return how many zeros a Pad adds in front and behind along every axis; None where it adds others, or cuts."""
+    added, value = added_around(pad), given(pad, 2)
+    if isinstance(added, str) or min([*added[0], *added[1]], default=0) < 0:
         return None
     if pad.attrs.get("mode", "constant") != "constant":
         return None
-    if value is not None and uniform(value) != 0.0:
-        return None
-    half = len(counts) // 2
-    return counts[:half], counts[half:]
+    return added if value is None or uniform(value) == 0.0 else None
 
 
 def pads_by_itself(window: gs.Node) -> bool:

@@ -26,7 +26,7 @@ from wpk.graph_passes.core.query import (
     why_not_replace,
 )
 from wpk.graph_passes.fold.linear_operator import LINEAR_OPS
-from wpk.graph_passes.movement.views import viewed, views_before
+from wpk.graph_passes.movement.chains.views import viewed, views_before
 
 
 @dataclass(frozen=True)

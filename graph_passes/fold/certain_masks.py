@@ -14,8 +14,8 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.query import Dims, dims, integers, made_by, values
-from wpk.graph_passes.movement.counting import count_of
-from wpk.graph_passes.movement.expanded import expand_target
+from wpk.graph_passes.movement.gathers.counting import count_of
+from wpk.graph_passes.movement.repeats.expanded import expand_target
 
 
 class _Certain(NamedTuple):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from wpk.dtypes import is_float
-from wpk.graph_passes.clean.modern_forms import FLATTENING_OPS
+from wpk.graph_passes.clean.definitions.modern_forms import FLATTENING_OPS
 from wpk.graph_passes.core.exact import exact_values
 from wpk.graph_passes.core.query import values
 from wpk.graph_passes.core.runtime import open_session, run_session

@@ -13,13 +13,12 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import (
+    added_around,
     given,
-    integers,
     is_op,
     made_by,
     pads_by_itself,
     producer,
-    rank,
     uniform,
     window_numbers,
 )
@@ -64,18 +63,10 @@ class PadIntoWindow(Rule[_PaddedWindow]):
 
 def _spatial_padding(pad: gs.Node, window: gs.Node) -> list[int] | Refusal:
     """Return the padding in ONNX order (all begins, then all ends), or why it is not spatial."""
-    pads, dimensions = integers(given(pad, 1)), rank(pad.inputs[0])
-    if pads is None:
-        return Refusal(window.name, f"the padding '{pad.inputs[1].name}' is not constant")
-    if dimensions is None:
-        return Refusal(window.name, f"the rank of '{pad.inputs[0].name}' is unknown")
-    axes_input = given(pad, 3)
-    axes = list(range(dimensions)) if axes_input is None else integers(axes_input)
-    if axes is None:
-        return Refusal(window.name, f"the axes '{pad.inputs[3].name}' are not constant")
-    begins, ends = [0] * dimensions, [0] * dimensions
-    for index, axis in enumerate(axes):
-        begins[axis], ends[axis] = pads[index], pads[index + len(axes)]
+    added = added_around(pad)
+    if isinstance(added, str):
+        return Refusal(window.name, added)
+    begins, ends = added
     if any(begins[:2]) or any(ends[:2]):
         return Refusal(window.name, f"'{pad.name}' pads the batch or the channels")
     if min([*begins, *ends]) < 0:
@@ -115,16 +106,29 @@ def _why_not_max(
         return f"'{pad.name}' pads with {value}, '{window.name}' with -inf"
     if not lowest and not _cannot_be_negative(pad.inputs[0]):
         return f"'{pad.inputs[0].name}' may be negative, so the zeros around it matter"
-    own = window_numbers(window, "pads", len(padding) // 2)
-    sizes = [int(size) for size in window.attrs["kernel_shape"]] * 2
-    if any(a + b >= size for a, b, size in zip(own, padding, sizes, strict=True)):
+    if _may_see_padding_only(pad, window, padding):
         return f"a window of '{window.name}' could see padding only"
     return None
 
 
+def _may_see_padding_only(pad: gs.Node, window: gs.Node, padding: list[int]) -> bool:
+    """Whether a window may lie in front of the image or behind it, or have the image between two of its taps."""
+    axes = len(padding) // 2
+    own = window_numbers(window, "pads", axes)
+    sizes = [int(size) for size in window.attrs["kernel_shape"]] * 2
+    if any(a + b >= size for a, b, size in zip(own, padding, sizes, strict=True)):
+        return True
+    gaps, image = window_numbers(window, "dilations", axes), list(pad.inputs[0].shape)[2:]
+    return any(
+        gap > 1 and not (isinstance(size, int) and size >= gap)
+        for gap, size in zip(gaps, image, strict=True)
+    )
+
+
 def _cannot_be_negative(tensor: gs.Tensor) -> bool:
     node = producer(tensor)
-    if is_op(node, "Clip"):
-        low = uniform(given(node, 1)) if node is not None else None
-        return low is not None and low >= 0.0
+    if node is not None and is_op(node, "Clip"):
+        low, high = uniform(given(node, 1)), given(node, 2)
+        highest = math.inf if high is None else uniform(high)
+        return low is not None and highest is not None and min(low, highest) >= 0.0
     return is_op(node, "Relu", "Sigmoid", "HardSigmoid", "Softmax", "Exp")

@@ -30,8 +30,8 @@ from wpk.graph_passes.core.query import (
     rank,
     static_shape,
 )
-from wpk.graph_passes.movement.expanded import expand_target
-from wpk.graph_passes.movement.reshape_chains import RESHAPES
+from wpk.graph_passes.movement.chains.reshape_chains import RESHAPES
+from wpk.graph_passes.movement.repeats.expanded import expand_target
 
 
 class _Repeated(NamedTuple):

@@ -37,7 +37,11 @@ from wpk.graph_passes.core.query import (
 )
 from wpk.graph_passes.core.reshape_target import target_of
 from wpk.graph_passes.fold.resize_target import rewrite_sizes
-from wpk.graph_passes.movement.expanded import rewrite_expanded, rewrite_filled, rewrite_tiled
+from wpk.graph_passes.movement.repeats.expanded import (
+    rewrite_expanded,
+    rewrite_filled,
+    rewrite_tiled,
+)
 
 Known = dict[str, Dims]
 

@@ -22,7 +22,7 @@ from wpk.graph_passes.core.kinds import (
 )
 from wpk.graph_passes.core.query import is_graph_output, is_op, made_by, producer
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters, takes_restoration
-from wpk.graph_passes.movement.views import Views, trace, views_before
+from wpk.graph_passes.movement.chains.views import Views, trace, views_before
 
 # Operators whose operands are read through strides anyway, so that views before them go inside
 # even when they move nothing: split heads then never appear as values.

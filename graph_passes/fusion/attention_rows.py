@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.kinds import SPATIAL, is_elementwise
 from wpk.graph_passes.core.query import is_op, producer
-from wpk.graph_passes.movement.views import Factor, trace, views_before
+from wpk.graph_passes.movement.chains.views import Factor, trace, views_before
 
 _IMAGES = (3, 4)
 """Ranks of what is stored channels last."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wpk.graph_passes.core.kinds import VIEWS
 from wpk.graph_passes.core.query import is_graph_output, is_op, made_by, values
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
-from wpk.graph_passes.movement.views import views_before
+from wpk.graph_passes.movement.chains.views import views_before
 from wpk.problems import windows_of
 
 

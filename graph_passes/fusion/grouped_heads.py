@@ -27,7 +27,7 @@ from wpk.graph_passes.core.query import (
 )
 from wpk.graph_passes.core.reshape_target import reshape_target
 from wpk.graph_passes.fusion.attention import MAX_HEAD
-from wpk.graph_passes.movement.views import Factor, trace, views_before
+from wpk.graph_passes.movement.chains.views import Factor, trace, views_before
 
 _HEADS, _RANK = 1, 4
 

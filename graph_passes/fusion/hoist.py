@@ -14,7 +14,7 @@ from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import is_anchor, is_elementwise, is_widening
 from wpk.graph_passes.core.query import dims, producer, same_dims, why_any_shared
 from wpk.graph_passes.fusion.casts_before_joins import is_only_given
-from wpk.graph_passes.movement.views import views_before
+from wpk.graph_passes.movement.chains.views import views_before
 from wpk.operators import Rewrite, names
 
 

@@ -19,8 +19,8 @@ from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.kinds import VIEWS, is_anchor, is_elementwise
 from wpk.graph_passes.core.query import Dims, dims, given, integers, is_op, rank
 from wpk.graph_passes.core.reshape_target import reshape_target
-from wpk.graph_passes.movement.shortest_views import Step, emit, shortest
-from wpk.graph_passes.movement.views import Factor, Views, trace, views_before
+from wpk.graph_passes.movement.chains.shortest_views import Step, emit, shortest
+from wpk.graph_passes.movement.chains.views import Factor, Views, trace, views_before
 
 _ALIGNED = 8
 """Elements of 16 bits, the narrowest that are computed with, that the widest access moves."""

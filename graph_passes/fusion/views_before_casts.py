@@ -16,7 +16,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.kinds import VIEWS, is_widening
 from wpk.graph_passes.core.query import dims, element_type, is_op, made_by, producer, why_shared
-from wpk.graph_passes.movement.views import trace, viewed, views_before
+from wpk.graph_passes.movement.chains.views import trace, viewed, views_before
 
 
 @dataclass(frozen=True)

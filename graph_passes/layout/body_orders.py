@@ -19,8 +19,8 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core.kinds import ANCHORS, ROWS, SOFTMAX, SPATIAL, is_elementwise
 from wpk.graph_passes.core.query import Dims, dims, is_op, producer, rank
 from wpk.graph_passes.layout.axes import RANKS, to_last
-from wpk.graph_passes.movement.reshape_chains import permutation
-from wpk.graph_passes.movement.views import trace, views_before
+from wpk.graph_passes.movement.chains.reshape_chains import permutation
+from wpk.graph_passes.movement.chains.views import trace, views_before
 
 Order = list[int]
 

@@ -21,7 +21,7 @@ from wpk.graph_passes.core.tidy import remove_dead_nodes, sort_nodes
 from wpk.graph_passes.layout.axes import RANKS, rename_axes, to_first, to_last
 from wpk.graph_passes.layout.body_orders import body_anchor
 from wpk.graph_passes.layout.values import LayoutPlan
-from wpk.graph_passes.movement.shortest_views import fold_views
+from wpk.graph_passes.movement.chains.shortest_views import fold_views
 
 
 class ChannelsLast(GraphPass):

@@ -18,7 +18,7 @@ from wpk.graph_passes.core.kinds import VIEWS
 from wpk.graph_passes.core.query import is_graph_output, is_op, rank
 from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, to_last, why_not_follow
 from wpk.graph_passes.layout.body_orders import Weight, passes_last_on, weight_of
-from wpk.graph_passes.movement.views import Views, trace, views_before
+from wpk.graph_passes.movement.chains.views import Views, trace, views_before
 
 CHOICE = "an operator stores what it makes channels last"
 

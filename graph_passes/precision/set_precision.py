@@ -23,7 +23,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
-from wpk.graph_passes.clean.modern_forms import ModernForms
+from wpk.graph_passes.clean.definitions.modern_forms import ModernForms
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.byte_products import cast_byte_type
 from wpk.graph_passes.core.exact import converted_constant

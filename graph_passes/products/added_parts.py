@@ -25,7 +25,7 @@ from wpk.graph_passes.core.query import (
     why_any_shared,
     zeros_around,
 )
-from wpk.graph_passes.movement.reshape_chains import permutation
+from wpk.graph_passes.movement.chains.reshape_chains import permutation
 from wpk.graph_passes.recognise.turned import range_of
 
 

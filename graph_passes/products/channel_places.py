@@ -21,7 +21,7 @@ from wpk.graph_passes.core.query import (
     producer,
     rank,
 )
-from wpk.graph_passes.movement.views import Factor, trace, views_before
+from wpk.graph_passes.movement.chains.views import Factor, trace, views_before
 
 AXIS = 1
 _CHOOSING = ("Split", "Slice", "Gather")

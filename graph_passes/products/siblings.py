@@ -34,7 +34,7 @@ from wpk.graph_passes.fold.linear_operator import (
     output_channels,
     why_not_linear,
 )
-from wpk.graph_passes.movement.views import trace
+from wpk.graph_passes.movement.chains.views import trace
 from wpk.operators import Rewrite, names
 
 _PRODUCTS = ("Conv", "Gemm", "MatMul")

@@ -14,23 +14,26 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.graph_passes.core import GraphEditor, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import is_op, rank, static_shape, zeros_around
-from wpk.graph_passes.movement.element_places import MOVES, Places
-from wpk.graph_passes.movement.reshape_chains import RESHAPES
+from wpk.graph_passes.movement.chains.element_places import MOVES, Places
+from wpk.graph_passes.movement.chains.reshape_chains import RESHAPES
 
 _MOST_ELEMENTS = 1 << 24
+_MOST_NUMBERS = 1 << 22
+"""In the matrices of all places together, which are read for every batch: the caches of GPUs keep as many."""
 _MOST_NODES = 12
 
 
 @dataclass(frozen=True)
 class _Skewed:
-    """A product, what is left of it, and which columns of its matrix each row is multiplied with."""
+    """A product, what is left of it in which shape, and which columns of its matrix each row is multiplied with."""
 
     product: gs.Node
     output: gs.Tensor
+    shape: tuple[int, ...]
     columns: NDArray[np.int64]
 
 
@@ -40,7 +43,7 @@ class SkewedProducts(Rule[_Skewed]):
     name = "skewed-products"
     ops = ("MatMul",)
 
-    def match(self, graph: gs.Graph, node: gs.Node) -> _Skewed | None:
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Skewed | Refusal | None:
         """Follow the movements behind a product with a constant as far as they leave rows in order."""
         shape, matrix = static_shape(node.outputs[0]), node.inputs[1]
         if shape is None or len(shape) < 2 or np.prod(shape) > _MOST_ELEMENTS:
@@ -61,25 +64,34 @@ class SkewedProducts(Rule[_Skewed]):
             tensor, pads = reader.outputs[0], pads or is_op(reader, "Pad")
             columns = _columns(places, shape) if pads and is_op(reader, "Slice") else None
             if columns is not None:
-                found = _Skewed(node, tensor, columns)
-        return found
+                found = _Skewed(node, tensor, places.shape, columns)
+        return found and (refusal(node, _why_too_large(matrix, found.columns)) or found)
 
     def rewrite(self, editor: GraphEditor, match: _Skewed) -> None:
         """Write the product with a matrix for each place in a row."""
         node, output = match.product, match.output
         parts, x, matrix = NodeParts(editor, match.product), node.inputs[0], node.inputs[1]
         places, kept = match.columns.shape
-        rows = parts.reshaped(x, [int(np.prod(x.shape[:-2])), places, x.shape[-1]])
+        batch = int(np.prod(node.outputs[0].shape[:-2]))
+        rows = parts.reshaped(x, [batch, places, matrix.shape[0]])
         turned = parts.transposed(rows, [1, 0, 2])
         chosen = moved_constant(
             editor.new_name(f"{matrix.name}_places"),
             matrix,
             lambda array: np.ascontiguousarray(array[:, match.columns].transpose(1, 0, 2)),
         )
-        shape = [places, turned.shape[1], kept]
-        product = parts.add("MatMul", turned, chosen, shape=shape)
+        product = parts.add("MatMul", turned, chosen, shape=[places, batch, kept])
         back = parts.transposed(product, [1, 0, 2])
-        editor.replace(output, parts.reshaped(back, static_shape(output) or []))
+        editor.replace(output, parts.reshaped(back, match.shape))
+
+
+def _why_too_large(matrix: gs.Tensor, columns: NDArray[np.int64]) -> str | None:
+    numbers = int(matrix.shape[0]) * columns.size
+    return (
+        f"a matrix for each of {len(columns)} rows would hold {numbers} numbers, more than {_MOST_NUMBERS}"
+        if numbers > _MOST_NUMBERS
+        else None
+    )
 
 
 def _moved(node: gs.Node, tensor: gs.Tensor, places: Places) -> Places | None:
@@ -92,7 +104,7 @@ def _moved(node: gs.Node, tensor: gs.Tensor, places: Places) -> Places | None:
 
 def _padded(node: gs.Node, places: Places) -> Places | None:
     around = zeros_around(node)
-    if around is None or min(*around[0], *around[1]) < 0:
+    if around is None:
         return None
     return np.pad(places, list(zip(*around, strict=True)), constant_values=-1)
 
@@ -106,8 +118,10 @@ def _columns(places: Places, shape: list[int]) -> NDArray[np.int64] | None:
     """
     size, width = shape[-2:]
     kept = places.shape[-1]
+    if not places.size:
+        return None
     flat = places.reshape(-1, kept)
-    if not flat.size or flat.min() < 0 or len(flat) * width != np.prod(shape):
+    if flat.min() < 0 or len(flat) * width != np.prod(shape):
         return None
     rows, columns = flat // width, (flat % width).reshape(-1, size, kept)
     in_order = bool((rows == np.arange(len(flat))[:, None]).all())

@@ -20,7 +20,7 @@ from wpk.graph_passes.core.query import (
     same_dims,
     why_any_shared,
 )
-from wpk.graph_passes.movement.reshape_chains import RESHAPES
+from wpk.graph_passes.movement.chains.reshape_chains import RESHAPES
 
 _MOST_TERMS = 4
 

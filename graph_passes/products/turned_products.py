@@ -16,7 +16,7 @@ from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.kinds import is_elementwise
 from wpk.graph_passes.core.query import dims, is_op, made_by, rank, why_any_shared
-from wpk.graph_passes.movement.reshape_chains import permutation
+from wpk.graph_passes.movement.chains.reshape_chains import permutation
 
 _MOST_NODES = 24
 

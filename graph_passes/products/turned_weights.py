@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.node_parts import NodeParts
 from wpk.graph_passes.core.query import dims, made_by, rank, why_any_shared
-from wpk.graph_passes.movement.reshape_chains import permutation
+from wpk.graph_passes.movement.chains.reshape_chains import permutation
 
 
 class _Weighted(NamedTuple):

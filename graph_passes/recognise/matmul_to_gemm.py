@@ -34,7 +34,7 @@ from wpk.graph_passes.fold.linear_operator import (
     output_channels,
     why_not_linear,
 )
-from wpk.graph_passes.movement.reshape_chains import permutation
+from wpk.graph_passes.movement.chains.reshape_chains import permutation
 
 
 class MatMulToGemm(GraphPass):

@@ -10,7 +10,7 @@ is raised where it can be.
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.clean.modern_forms import ModernForms
+from wpk.graph_passes.clean.definitions.modern_forms import ModernForms
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.recognise.mean_square import (
     MeanSquare,

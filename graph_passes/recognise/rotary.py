@@ -33,7 +33,7 @@ from wpk.graph_passes.core.query import (
     same_dims,
     why_any_shared,
 )
-from wpk.graph_passes.movement.views import MOST_AXES
+from wpk.graph_passes.movement.chains.views import MOST_AXES
 from wpk.graph_passes.recognise.turned import range_of, turned
 
 

@@ -10,7 +10,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import Dims, made_by
-from wpk.graph_passes.movement.reshape_chains import permutation
+from wpk.graph_passes.movement.chains.reshape_chains import permutation
 from wpk.graph_passes.recurrent.edits import fresh, turned
 from wpk.graph_passes.recurrent.node import C0, H0, OPERATORS, RecurrentNode, X
 

@@ -23,7 +23,7 @@ from wpk.graph_passes.core.query import (
     same_dims,
     why_not_replace,
 )
-from wpk.graph_passes.movement.reshape_chains import RESHAPES
+from wpk.graph_passes.movement.chains.reshape_chains import RESHAPES
 from wpk.graph_passes.recurrent.edits import cut, fresh, reshaped, turned
 from wpk.graph_passes.recurrent.node import C0, GATES, H0, OPERATORS, RecurrentNode, W, X
 

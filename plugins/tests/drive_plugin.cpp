@@ -17,7 +17,7 @@
 
 #include "plugins/core/cuda_driver.hpp"
 #include "plugins/core/error.hpp"
-#include "plugins/tests/tensorrt_double/allocations.hpp"
+#include "plugins/tests/allocations.hpp"
 #include "plugins/tests/tensorrt_double/expectations.hpp"
 #include "plugins/tests/tensorrt_double/life.hpp"
 

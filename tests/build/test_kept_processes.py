@@ -1,6 +1,5 @@
 """Processes that tests share are used again, unless they hang or have died; who gave one back has none."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from support.devices.kept_processes import KeptProcesses, kept_processes
+from support.devices.waiting import until
 
 from wpk.build import CompilePool, KernelCache
 from wpk.emulator import FAST, GUARDED, EmulatorError, EmulatorProcess
@@ -53,8 +53,7 @@ def test_who_hangs_or_has_died_is_not_kept(
     assert compiled(tmp_path, fill(0)) is Status.OK
     (worker,) = spare(kept)
     worker.kill()
-    while worker.is_alive:
-        time.sleep(0.01)
+    until(lambda: not worker.is_alive)
     assert compiled(tmp_path, fill(1)) is Status.OK
     assert kept.started == 3
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.devices.processes import children, interrupt, start_program
+from support.devices.waiting import until
 
 from wpk.build import CompilePool, KernelCache
 from wpk.errors import CompileError
@@ -193,8 +194,8 @@ with CompilePool("sm_90a", cache=KernelCache(Path({str(tmp_path)!r}))) as pool:
     list(pool.compile([KernelSource("endless", {endless.text!r})]))
 """
     running = start_program(program)
-    while not (workers := children(running.pid)):
-        time.sleep(0.01)
+    until(lambda: children(running.pid))
+    workers = children(running.pid)
     time.sleep(1)  # by now the compile is under way: it would go on for a minute
     interrupt(running)
     _, stderr = running.communicate(timeout=20)

@@ -13,7 +13,7 @@ from wpk.checks.evaluation import Opinions
 from wpk.checks.pass_check import PassComparison, compare_graphs
 from wpk.checks.reference.operators import REFERENCE_OPS
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
-from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
+from wpk.graph_passes.clean.control_flow.inline_conditionals import InlineConditionals
 from wpk.graph_passes.core.exact import rounded_constant
 from wpk.graph_passes.fold.batch_norm import BatchNormToAffine
 from wpk.lowering.flat_graph import flatten

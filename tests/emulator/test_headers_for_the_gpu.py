@@ -57,7 +57,7 @@ def test_vector_accesses_are_single_instructions():
     """Sixteen bytes a thread must not fall apart into scalar loads; registers would show it, too."""
     unit = KernelSource(
         "copy16",
-        "#include <wpk/kernels/scalar.cuh>\n#include <wpk/kernels/vector.cuh>\n"
+        "#include <wpk/kernels/numbers/scalar.cuh>\n#include <wpk/kernels/copies/vector.cuh>\n"
         "WPK_KERNEL(32) copy16(const wpk::Half* x, wpk::Half* y)\n{\n"
         "    wpk::store(y + 8 * threadIdx.x, wpk::load<wpk::Half, 8>(x + 8 * threadIdx.x));\n}\n",
     )

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from support.devices.stream_device import Streams
-from support.networks.control_flow_models import DRAWN, KEPT, MODELS, drawn
+from support.networks.control_flow_models import BRANCHES, DRAWN, KEPT, MODELS, drawn
 from support.networks.fallback_models import LEFT_ALONE, text_model
+from support.networks.right_outputs import right
 
 import wpk
 from wpk.assembly import write_lock
@@ -51,12 +51,6 @@ def written(plans: dict[str, tuple[Path, Path]], name: str) -> tuple[Path, Path]
         onnx.save(MODELS[name](), plans[name][0])
         wpk.optimize(*plans[name], target="h200", search="static", check="off", skip_passes=KEPT)
     return plans[name]
-
-
-def right(model: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
 def require_equal(given: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
@@ -170,11 +164,6 @@ def alike(text: str, tmp_path: Path, **options: Any) -> tuple[Path, PlanBundle]:
         skip_passes=(*KEPT, *LEFT_ALONE),
         **options,
     )
-
-
-BRANCHES = """g (float[2, 3] x, bool c) => (float[2, 3] y)
-    { y = If (c) <then_branch = t () => (float[2, 3] p) { p = Exp (x) },
-                  else_branch = e () => (float[2, 3] q) { q = Neg (x) }> }"""
 
 
 def test_a_wrong_branch_is_found(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from support.networks.control_flow_models import KEPT, MODELS
+from support.networks.control_flow_models import BRANCHES, KEPT, MODELS
 from support.networks.fallback_models import text_model
 
 import wpk
@@ -18,10 +18,6 @@ from wpk.plan import PlanBundle
 from wpk.trial import Regime
 
 pytestmark = pytest.mark.usefixtures("one_cubin")
-
-BRANCHES = """g (float[2, 3] x, bool c) => (float[2, 3] y)
-    { y = If (c) <then_branch = t () => (float[2, 3] p) { p = Exp (x) },
-                  else_branch = e () => (float[2, 3] q) { q = Neg (x) }> }"""
 
 
 def planned(model: onnx.ModelProto, folder: Path) -> tuple[Path, PlanBundle]:

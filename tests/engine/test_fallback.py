@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from support.devices.stream_device import Streams
 from support.networks.fallback_models import LEFT_ALONE, MODELS, text_model
+from support.networks.right_outputs import right
 
 import wpk
 from wpk.engine import Engine, random_inputs
@@ -27,12 +27,6 @@ def written(name: str, folder: Path, **options: Any) -> tuple[Path, Path]:
     onnx.save(MODELS[name](), model)
     wpk.optimize(model, plan, target="h200", search="static", skip_passes=LEFT_ALONE, **options)
     return model, plan
-
-
-def right(model: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
 def require_equal(given: Mapping[str, Any], expected: Mapping[str, Any]) -> None:

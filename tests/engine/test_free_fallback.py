@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from support.networks.fallback_models import text_model
+from support.networks.right_outputs import right
 
 import wpk
 from wpk.engine import random_inputs
@@ -93,12 +92,6 @@ def written(text: str, folder: Path, **options: Any) -> tuple[Path, Path]:
     onnx.save(text_model(f"g {text}"), model)
     wpk.optimize(model, plan, target="h200", search="static", **options)
     return model, plan
-
-
-def right(model: Path, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_outputs()]
-    return dict(zip(names, session.run(names, dict(inputs)), strict=True))
 
 
 def handed(plan: Plan) -> list[tuple[str, ...]]:

@@ -8,7 +8,7 @@ from fuzzing.graphs import NEWEST_OPSET, draw
 from fuzzing.operators.registry import MOVES, Entry, feature_map
 from fuzzing.operators.strangers import SIMPLE
 
-from wpk.graph_passes.clean.modern_forms import NEWEST_CHECKED_OPSET
+from wpk.graph_passes.clean.definitions.modern_forms import NEWEST_CHECKED_OPSET
 from wpk.lowering.anchors.registry import RULES
 from wpk.lowering.bare_nodes import ALIASES
 from wpk.lowering.view_ops import OPERATORS

@@ -15,7 +15,7 @@ from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
 from wpk.dtypes import DType
 from wpk.expression import Expression, In, Operand, Scalar, evaluate, substitute
-from wpk.graph_passes.clean.magnitude import magnitude_bounds
+from wpk.graph_passes.clean.elimination.magnitude import magnitude_bounds
 from wpk.lowering import view_ops
 from wpk.lowering.anchors.registry import RULES as ANCHORS
 from wpk.lowering.integers import wrapped

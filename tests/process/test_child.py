@@ -15,6 +15,7 @@ import pytest
 from support.devices import obedient_child
 from support.devices.obedient_child import Facts
 from support.devices.processes import children, start_program
+from support.devices.waiting import until
 
 from wpk.errors import EngineError
 from wpk.process import ChildLostError, ChildProcess, ChildTimeoutError
@@ -125,6 +126,5 @@ child.ask("touch_late", Path({str(tmp_path / "late")!r}), 20.0, limit_seconds=60
     time.sleep(0.5)
     running.kill()
     running.communicate()
-    while Path(f"/proc/{child}").exists():  # it looks for its parent twice a second
-        time.sleep(0.05)
+    until(lambda: not Path(f"/proc/{child}").exists())  # it looks for its parent twice a second
     assert not (tmp_path / "late").exists()

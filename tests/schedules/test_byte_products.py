@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects import problems
+from support.problems.products import row_major
 
 from wpk.build import load_nvrtc
 from wpk.build.tensor_cores import count_tensor_core_instructions
@@ -46,12 +47,6 @@ def drawn(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> np.
     return ends.astype(dtype.numpy)
 
 
-def matrix(dtype: DType, rows: int, columns: int, transposed: bool = False) -> Tensor:
-    strides = (0, 0, 1, rows) if transposed else (0, 0, columns, 1)
-    pitch = (rows if transposed else columns) * dtype.bytes
-    return Tensor(dtype, strides, 0, next(a for a in (16, 8, 4, 2, 1) if pitch % a == 0))
-
-
 def matmul(
     m: int, n: int, k: int, a: DType, b: DType, constant: bool, transposed: bool = False
 ) -> Matmul:
@@ -61,10 +56,10 @@ def matmul(
         m=Extent(m),
         n=n,
         k=k,
-        a=matrix(a, m, k),
-        b=matrix(b, k, n, transposed),
+        a=row_major(a, (1, 1, m, k)),
+        b=row_major(b, (1, 1, k, n), transposed=transposed),
         b_constant=constant,
-        y=matrix(DType.FP32, m, n),
+        y=row_major(DType.FP32, (1, 1, m, n)),
         epilogue=Epilogue(),
     )
 

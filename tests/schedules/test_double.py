@@ -106,7 +106,7 @@ def test_every_operation_has_the_digits_of_fp64() -> None:
         f"  y[{i}] = {cpp_type(In(FP64, e))}::evaluate(0.0, x);\n" for i, e in enumerate(tried)
     )
     text = (
-        "#include <wpk/kernels/expression.cuh>\nWPK_KERNEL(32) wpk_all(const double* x, double* y) {\n"
+        "#include <wpk/kernels/numbers/expression.cuh>\nWPK_KERNEL(32) wpk_all(const double* x, double* y) {\n"
         f"{lines}}}\nWPK_EXPORT(wpk_all)\n"
     )
     library = compile_unit(KernelSource("wpk_all", text), checking=False)

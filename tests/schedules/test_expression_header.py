@@ -61,7 +61,7 @@ def _all_operations() -> KernelSource:
         for i, e in enumerate(in_integers)
     )
     text = (
-        "#include <wpk/kernels/expression.cuh>\n"
+        "#include <wpk/kernels/numbers/expression.cuh>\n"
         "WPK_KERNEL(32) wpk_all(const float* x, float* y, wpk::int64* z, double* d) {\n"
         f"  const float operands[1] = {{x[1]}};\n{lines}\n"
         f"  const wpk::int64 integers[1] = {{z[0]}};\n{whole}\n"
@@ -88,6 +88,6 @@ def test_every_operation_compiles_with_the_host_compiler(tmp_path: Path) -> None
 
 
 def test_the_header_has_no_operation_that_python_lacks() -> None:
-    header = (Path(__file__).parents[2] / "wpk/kernels/expression.cuh").read_text()
+    header = (Path(__file__).parents[2] / "wpk/kernels/numbers/expression.cuh").read_text()
     named = set(re.findall(r"^WPK_(?:UNARY|BINARY)_OPERATION\((\w+),", header, re.MULTILINE))
     assert named | {"Where"} == set(OPERATIONS)

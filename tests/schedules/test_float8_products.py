@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects import problems
+from support.problems.products import row_major
 
 from wpk.build import load_nvrtc
 from wpk.build.tensor_cores import count_tensor_core_instructions
@@ -34,12 +35,6 @@ TYPES = [DType.FP8_E4M3, DType.FP8_E5M2]
 TARGETS = ("a100", "rtx4090", "h100", "b200")
 
 
-def matrix(dtype: DType, rows: int, columns: int, transposed: bool = False) -> Tensor:
-    strides = (0, 0, 1, rows) if transposed else (0, 0, columns, 1)
-    pitch = (rows if transposed else columns) * dtype.bytes
-    return Tensor(dtype, strides, 0, next(a for a in (16, 8, 4, 2, 1) if pitch % a == 0))
-
-
 def matmul(
     m: int, n: int, k: int, dtype: DType, constant: bool = True, transposed: bool = False
 ) -> Matmul:
@@ -49,10 +44,10 @@ def matmul(
         m=Extent(m),
         n=n,
         k=k,
-        a=matrix(dtype, m, k),
-        b=matrix(dtype, k, n, transposed),
+        a=row_major(dtype, (1, 1, m, k)),
+        b=row_major(dtype, (1, 1, k, n), transposed=transposed),
         b_constant=constant,
-        y=matrix(DType.FP32, m, n),
+        y=row_major(DType.FP32, (1, 1, m, n)),
         epilogue=Epilogue(),
     )
 
@@ -192,7 +187,7 @@ def test_every_template_carries_them_or_says_why_not(template: Any) -> None:
 
 
 def test_both_operands_have_one_type() -> None:
-    problem = replace(matmul(64, 64, 128, TYPES[0]), a=matrix(TYPES[1], 64, 128))
+    problem = replace(matmul(64, 64, 128, TYPES[0]), a=row_major(TYPES[1], (1, 1, 64, 128)))
     assert "both are fp8_e4m3" in str(GemmMmaTemplate().why_not(problem, find_target("h200")))
     assert [*problem.contradictions()] == [("a", "fp8_e5m2 in a product of fp8_e4m3")]
 

@@ -8,7 +8,7 @@ from wpk.emulator import FAST
 from wpk.emulator.build import compile_unit
 from wpk.kernel_source import KernelSource
 
-UNIT = """#include <wpk/kernels/index.cuh>
+UNIT = """#include <wpk/kernels/places/index.cuh>
 WPK_KERNEL(64) wpk_places(const wpk::int64* first, int* places)
 {
     const wpk::Domain<@WIDE, 3, 1, 7, 11> place(*first + threadIdx.x);

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from support.problems.first_layers import channels_first
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Operand, apply
@@ -27,10 +28,6 @@ def channels_last(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Ten
     pixel = c + padding
     alignment = next(a for a in (16, 8, 4, 2, 1) if pixel * dtype.bytes % a == 0)
     return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
-
-
-def channels_first(dtype: DType, c: int, h: int, w: int) -> Tensor:
-    return Tensor(dtype, (c * h * w, h * w, w, 1), alignment=dtype.bytes)
 
 
 def pool(kind: str, x: np.ndarray, **attributes: Any) -> np.ndarray:

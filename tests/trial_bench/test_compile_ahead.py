@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from subjects.problems import matmul
 from support.devices.processes import children, interrupt, start_program
+from support.devices.waiting import until
 
 from wpk.build import Compilation
 from wpk.dtypes import Precision
@@ -74,19 +75,12 @@ def wanted() -> list[KernelOrder]:
     return [KernelOrder(problem, each.candidate) for each in singles]
 
 
-def _until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 100
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def test_what_is_expected_compiles_once_and_in_order(
     ahead: CompileAhead, compiler: Compiler, wanted: list[KernelOrder]
 ) -> None:
     ahead.expect(wanted[:3])
     ahead.expect(wanted[2:5])
-    _until(lambda: len(compiler.sources) == 5)
+    until(lambda: len(compiler.sources) == 5)
     compiler.finish()
     built = ahead.get([wanted[4], wanted[0]])
     candidates = [each.finalist.candidate for each in built]
@@ -100,7 +94,7 @@ def test_what_nobody_expected_compiles_when_it_is_needed(
 ) -> None:
     with ThreadPoolExecutor(1) as other:
         getting = other.submit(ahead.get, wanted[:1])
-        _until(lambda: len(compiler.sources) == 1)
+        until(lambda: len(compiler.sources) == 1)
         compiler.finish()
         (built,) = getting.result()
     assert built.outcomes == (compiler.futures[0].result(),)
@@ -111,10 +105,10 @@ def test_what_is_dropped_is_cancelled_and_not_among_the_built(
     ahead: CompileAhead, compiler: Compiler, wanted: list[KernelOrder]
 ) -> None:
     ahead.expect(wanted[:4])
-    _until(lambda: len(compiler.sources) == 4)
+    until(lambda: len(compiler.sources) == 4)
     compiler.futures[1].set_running_or_notify_cancel()  # it has begun: it goes on
     ahead.drop(wanted[1:3])
-    _until(compiler.futures[2].cancelled)
+    until(compiler.futures[2].cancelled)
     assert [future.cancelled() for future in compiler.futures] == [False, False, True, False]
     for place in (0, 3):
         compiler.futures[place].set_result(
@@ -130,10 +124,10 @@ def test_what_was_dropped_can_be_expected_again(
     ahead: CompileAhead, compiler: Compiler, wanted: list[KernelOrder]
 ) -> None:
     ahead.expect(wanted[:1])
-    _until(lambda: len(compiler.sources) == 1)
+    until(lambda: len(compiler.sources) == 1)
     ahead.drop(wanted[:1])
     ahead.expect(wanted[:1])
-    _until(lambda: len(compiler.sources) == 2)
+    until(lambda: len(compiler.sources) == 2)
     compiler.finish()
     assert ahead.get(wanted[:1])[0].outcomes[0].source == compiler.sources[1]
 
@@ -142,7 +136,7 @@ def test_an_error_of_the_cache_is_raised_where_the_kernel_is_needed(
     ahead: CompileAhead, compiler: Compiler, wanted: list[KernelOrder]
 ) -> None:
     ahead.expect(wanted[:2])
-    _until(lambda: len(compiler.sources) == 2)
+    until(lambda: len(compiler.sources) == 2)
     compiler.futures[1].set_exception(CompileError("the disk is full", fix="free some space"))
     compiler.finish()
     ahead.get(wanted[:1])
@@ -155,7 +149,7 @@ def test_leaving_drops_all_that_has_not_begun(
 ) -> None:
     with CompileAhead(TARGET, compiler) as ahead:
         ahead.expect(wanted)
-        _until(lambda: len(compiler.sources) >= 3)
+        until(lambda: len(compiler.sources) >= 3)
     assert all(future.cancelled() for future in compiler.futures)
 
 
@@ -201,7 +195,7 @@ def test_whatever_ends_it_ends_every_process_at_once(
     folders = Path(__file__).parent, *sys.path
     running = start_program(program, PYTHONPATH=os.pathsep.join(map(str, folders)))
     if said == "KeyboardInterrupt":
-        _until(lambda: len(children(running.pid)) == 2)
+        until(lambda: len(children(running.pid)) == 2)
         workers = children(running.pid)
         time.sleep(0.3)
         interrupt(running)

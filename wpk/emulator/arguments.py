@@ -11,7 +11,7 @@ _LAYOUT = struct.Struct("<Q9q11h8B")
 
 
 def pack_tensor_map(tensor: TensorMap) -> bytes:
-    """The bytes of ``struct TensorMap`` in wpk/kernels/tma.cuh.
+    """The bytes of ``struct TensorMap`` in wpk/kernels/copies/tma.cuh.
 
     Raises:
         EmulatorError: No GPU has such a tensor map.

@@ -4,7 +4,7 @@ from wpk.dtypes import DType, Precision
 from wpk.targets import Target
 
 SPLIT_PRODUCTS = 3
-"""Products of tf32 that replace one of strict fp32 (``wpk/kernels/split_fp32.cuh``)."""
+"""Products of tf32 that replace one of strict fp32 (``wpk/kernels/mma/split_fp32.cuh``)."""
 
 
 def tensor_peak(precision: Precision, target: Target) -> float | None:

@@ -25,7 +25,7 @@ from wpk.problems.quantisation import Quantisation, quantisation_of, restored_qu
 P = TypeVar("P", bound=Problem)
 
 _LEAST_DIVISOR, _MOST_DIVISOR = 2.0**-64, 2.0**65
-"""Of divisors that kernels divide by with their reciprocals: `isOrdinaryDivisor` of wpk/kernels/quotient.cuh."""
+"""Of divisors that kernels divide by with their reciprocals: `isOrdinaryDivisor` of wpk/kernels/numbers/quotient.cuh."""
 
 
 @dataclass(frozen=True)

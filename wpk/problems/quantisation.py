@@ -5,7 +5,7 @@
 
 Where no known number divides, d is 1.
 
-`wpk/kernels/quantised.cuh` divides by ``fma(x, reciprocal, x * rest)``, whose only errors in front of its
+`wpk/kernels/numbers/quantised.cuh` divides by ``fma(x, reciprocal, x * rest)``, whose only errors in front of its
 rounding are two of 2^-47 of the quotient. It gives another float than the division does only if the
 quotient lies as close to the middle between two floats; and only if one of these two is a tie of the
 rounding to 8 bits, something comes of it. So for each scale there are some hundred middles, and next to
@@ -64,7 +64,7 @@ class Quantisation:
         return self.dtype.is_byte and self.least + self.zero != 0
 
     def numbers(self) -> tuple[float, ...]:
-        """The numbers in the order of `QuantisationNumber`, wpk/kernels/quantised.cuh."""
+        """The numbers in the order of `QuantisationNumber`, wpk/kernels/numbers/quantised.cuh."""
         scale = np.float32(self.scale)
         limits = [float(np.float32(steps * float(scale))) for steps in (self.least, self.most)]
         of_nan = float(np.float32(-self.zero * float(scale)))

@@ -26,7 +26,7 @@ _SPECIAL = 8.0
 """A rounding or a conversion on the special function units."""
 
 _QUOTIENT = 11.0
-"""By an argument or a literal, correctly rounded (`wpk/kernels/quotient.cuh`)."""
+"""By an argument or a literal, correctly rounded (`wpk/kernels/numbers/quotient.cuh`)."""
 
 _BYTES_OF, _FLOAT8_OF = 6.0, 5.0
 """To 8 bits by a known scale: limits, two of the quotient, the place of integers, a share of a packing."""

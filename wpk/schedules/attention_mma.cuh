@@ -14,7 +14,7 @@
 
 #include <wpk/kernels/attention/staging.cuh>
 #include <wpk/kernels/attention/tile.cuh>
-#include <wpk/kernels/early_launch.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
 
 namespace wpk
 {

@@ -10,11 +10,11 @@
 #pragma once
 
 #include <wpk/kernels/attention/lengths.cuh>
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/tensor.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

@@ -6,10 +6,10 @@
 // conv_grouped.py. Filters are packed as rows of (r, s, channel).
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/tile_groups.cuh>
-#include <wpk/kernels/tile_store.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/tiles/tile_groups.cuh>
+#include <wpk/kernels/tiles/tile_store.cuh>
 
 namespace wpk
 {

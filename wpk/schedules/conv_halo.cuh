@@ -5,9 +5,9 @@
 // (channel, tap, filter).
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/operands.cuh>
-#include <wpk/kernels/tile_halo.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/operands/operands.cuh>
+#include <wpk/kernels/wgmma/tile_halo.cuh>
 
 namespace wpk
 {

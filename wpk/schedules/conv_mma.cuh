@@ -5,11 +5,11 @@
 // are named by conv_mma.py.
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/split_k.cuh>
-#include <wpk/kernels/tile_async.cuh>
-#include <wpk/kernels/tile_gather.cuh>
-#include <wpk/kernels/tile_mma.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/sums/split_k.cuh>
+#include <wpk/kernels/tiles/tile_async.cuh>
+#include <wpk/kernels/tiles/tile_gather.cuh>
+#include <wpk/kernels/tiles/tile_mma.cuh>
 
 namespace wpk
 {

@@ -5,11 +5,11 @@
 // conv_patch.py. Filters are packed as rows of chunks.
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/operands.cuh>
-#include <wpk/kernels/tile_mma.cuh>
-#include <wpk/kernels/tile_patch.cuh>
-#include <wpk/kernels/tile_store.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/operands/operands.cuh>
+#include <wpk/kernels/tiles/tile_mma.cuh>
+#include <wpk/kernels/tiles/tile_patch.cuh>
+#include <wpk/kernels/tiles/tile_store.cuh>
 
 namespace wpk
 {

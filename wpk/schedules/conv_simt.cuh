@@ -5,10 +5,10 @@
 // are named by conv_simt.py.
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/split_k.cuh>
-#include <wpk/kernels/tile_gather.cuh>
-#include <wpk/kernels/tile_simt.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/simt/tile_simt.cuh>
+#include <wpk/kernels/sums/split_k.cuh>
+#include <wpk/kernels/tiles/tile_gather.cuh>
 
 namespace wpk
 {

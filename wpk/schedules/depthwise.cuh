@@ -7,9 +7,9 @@
 // paddingC, paddingQ: zeros that follow y's last channel or column.
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/depthwise_tile.cuh>
-#include <wpk/kernels/early_launch.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/simt/depthwise_tile.cuh>
 
 namespace wpk
 {

@@ -6,10 +6,10 @@
 // one along which y is contiguous.
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
 
 namespace wpk
 {

@@ -5,10 +5,10 @@
 // countIsLeading (then outer is 1 and tensors stand over (count, outer, inner)).
 #pragma once
 
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/outside_value.cuh>
-#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/operands/outside_value.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
 
 namespace wpk
 {

@@ -5,12 +5,12 @@
 // ldmatrix; all else is gathered.
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/split_k.cuh>
-#include <wpk/kernels/tile_async.cuh>
-#include <wpk/kernels/tile_gather.cuh>
-#include <wpk/kernels/tile_mma.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/epilogue/matrix_block.cuh>
+#include <wpk/kernels/sums/split_k.cuh>
+#include <wpk/kernels/tiles/tile_async.cuh>
+#include <wpk/kernels/tiles/tile_gather.cuh>
+#include <wpk/kernels/tiles/tile_mma.cuh>
 
 namespace wpk
 {

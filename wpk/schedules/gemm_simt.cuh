@@ -4,11 +4,11 @@
 // The grid is MatrixBlock's. Problem and Schedule are named by gemm_simt.py.
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/split_k.cuh>
-#include <wpk/kernels/tile_gather.cuh>
-#include <wpk/kernels/tile_simt.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/epilogue/matrix_block.cuh>
+#include <wpk/kernels/simt/tile_simt.cuh>
+#include <wpk/kernels/sums/split_k.cuh>
+#include <wpk/kernels/tiles/tile_gather.cuh>
 
 namespace wpk
 {

@@ -6,12 +6,12 @@
 // the reduction, for all rows and some columns; lanes add theirs, then warps, then blocks (split_k.cuh).
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/skinny_operands.cuh>
-#include <wpk/kernels/skinny_sums.cuh>
-#include <wpk/kernels/split_k.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/epilogue/matrix_block.cuh>
+#include <wpk/kernels/simt/skinny_operands.cuh>
+#include <wpk/kernels/simt/skinny_sums.cuh>
+#include <wpk/kernels/sums/split_k.cuh>
 
 namespace wpk
 {

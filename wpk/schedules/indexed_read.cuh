@@ -5,11 +5,11 @@
 // index; rowPadding: zeros that follow y's rows.
 #pragma once
 
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/outside_value.cuh>
-#include <wpk/kernels/picked_axes.cuh>
-#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/operands/outside_value.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
+#include <wpk/kernels/places/picked_axes.cuh>
 
 namespace wpk
 {

@@ -6,11 +6,11 @@
 // inner; kind; advance; sharesIndex: a row has one index; rowPadding: zeros that follow y's rows.
 #pragma once
 
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/tensor.cuh>
-#include <wpk/kernels/widened.cuh>
-#include <wpk/kernels/written_place.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/numbers/widened.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
+#include <wpk/kernels/places/written_place.cuh>
 
 namespace wpk
 {

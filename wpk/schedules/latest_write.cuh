@@ -7,10 +7,10 @@
 // size; count; inner; advance; rowPadding: zeros that follow y's rows.
 #pragma once
 
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/tensor.cuh>
-#include <wpk/kernels/written_place.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
+#include <wpk/kernels/places/written_place.cuh>
 
 namespace wpk
 {

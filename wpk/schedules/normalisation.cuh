@@ -11,11 +11,11 @@
 // columns; rowPadding: zeros that follow y's rows.
 #pragma once
 
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/norm_row.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/places/index.cuh>
+#include <wpk/kernels/rows/norm_row.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

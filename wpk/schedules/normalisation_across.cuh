@@ -13,12 +13,12 @@
 // readTogether, writtenTogether: elements of an access; padding: zeros that follow the axis along which y lies.
 #pragma once
 
-#include <wpk/kernels/cluster_copy.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/norm_row.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/barriers/cluster_copy.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/places/index.cuh>
+#include <wpk/kernels/rows/norm_row.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

@@ -7,10 +7,10 @@
 // Problem: X and Y over (leading, o1, o2, o3, size); size; kind; exclusive; reverse; alongRow.
 #pragma once
 
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/tensor.cuh>
-#include <wpk/kernels/widened.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/numbers/widened.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
 
 namespace wpk
 {

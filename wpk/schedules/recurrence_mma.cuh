@@ -16,7 +16,7 @@
 #include <wpk/kernels/recurrent/elements.cuh>
 #include <wpk/kernels/recurrent/exchange.cuh>
 #include <wpk/kernels/recurrent/team.cuh>
-#include <wpk/kernels/split_k.cuh>
+#include <wpk/kernels/sums/split_k.cuh>
 
 namespace wpk
 {

@@ -8,9 +8,9 @@
 // inputs. All is computed in the numbers of the activations (`NumberOf`).
 #pragma once
 
-#include <wpk/kernels/index.cuh>
+#include <wpk/kernels/places/index.cuh>
 #include <wpk/kernels/recurrent/cell.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

@@ -23,7 +23,7 @@
 // rowPadding: zeros that follow y's channels.
 #pragma once
 
-#include <wpk/kernels/early_launch.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
 #include <wpk/kernels/squeeze/pooling.cuh>
 #include <wpk/kernels/squeeze/products.cuh>
 #include <wpk/kernels/squeeze/scaling.cuh>

@@ -3,10 +3,10 @@
 // Problem: X over (leading, o1, o2, o3, size), Y over (leading, o1, o2, o3, count); size; count; largest; last.
 #pragma once
 
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/ranking.cuh>
-#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
+#include <wpk/kernels/rows/ranking.cuh>
 
 namespace wpk
 {

@@ -5,10 +5,10 @@
 // Schedule: kept: a power of two that is no less than count.
 #pragma once
 
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/ranking.cuh>
-#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
+#include <wpk/kernels/rows/ranking.cuh>
 
 namespace wpk
 {

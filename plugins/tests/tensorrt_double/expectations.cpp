@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "plugins/tensorrt/last_error.hpp"
-#include "plugins/tests/tensorrt_double/allocations.hpp"
+#include "plugins/tests/allocations.hpp"
 
 namespace wpk_test
 {

@@ -6,7 +6,7 @@
 #include "plugins/core/cuda_driver.hpp"
 #include "plugins/core/error.hpp"
 #include "plugins/tensorrt/creator.hpp"
-#include "plugins/tests/tensorrt_double/allocations.hpp"
+#include "plugins/tests/allocations.hpp"
 #include "plugins/tests/tensorrt_double/context.hpp"
 #include "plugins/tests/tensorrt_double/expectations.hpp"
 #include "plugins/tests/tensorrt_double/shapes.hpp"

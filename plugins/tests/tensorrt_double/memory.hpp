@@ -7,7 +7,7 @@
 
 #include "plugins/core/cuda_driver.hpp"
 #include "plugins/core/error.hpp"
-#include "plugins/tests/tensorrt_double/allocations.hpp"
+#include "plugins/tests/allocations.hpp"
 
 namespace wpk_test
 {

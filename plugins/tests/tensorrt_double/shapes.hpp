@@ -6,7 +6,7 @@
 
 #include <NvInferRuntime.h>
 
-#include "plugins/tests/tensorrt_double/allocations.hpp"
+#include "plugins/tests/allocations.hpp"
 
 namespace wpk_test
 {

@@ -1,9 +1,9 @@
 // Ways for the blocks of a cluster to add what each of them has: y[i] = sum over blocks of x[block][i].
-#include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/cluster_copy.cuh>
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/barriers/cluster.cuh>
+#include <wpk/kernels/barriers/cluster_copy.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/copies/tma.cuh>
+#include <wpk/kernels/copies/vector.cuh>
 
 namespace
 {

@@ -1,7 +1,7 @@
 // A 3 x 3 convolution of stride 1 and padding 1, NCHW, in float on the ordinary cores: a thread computes
 // four pixels of a row for four filters from tiles in static shared memory. W is a multiple of 4 (at
 // most 32), C of kChannels, K of 16.
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/copies/vector.cuh>
 
 namespace
 {

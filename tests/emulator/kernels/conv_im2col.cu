@@ -1,8 +1,8 @@
 // Convolution in half, NHWC: y[pixel, filter] (float) = sum over taps and channels of x * w, w as [filter][r][s][c].
 // The tensor-copy unit finds the pixels of a tap; the rest is a product of 64 pixels x 64 filters by wgmma.
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/copies/tma.cuh>
+#include <wpk/kernels/copies/vector.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace

@@ -1,8 +1,8 @@
 // y[i] = x[i] + weights[i] in a kernel that is launched early: waits that cover a block, or only some of it.
-#include <wpk/kernels/async_copy.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/copies/async_copy.cuh>
+#include <wpk/kernels/copies/tma.cuh>
 
 // Every thread waits, behind its load of the weight.
 WPK_KERNEL(64) all_wait(const float* x, const float* weights, float* y)

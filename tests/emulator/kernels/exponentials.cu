@@ -1,5 +1,5 @@
 // The exponential of each of n numbers, by the unit that gives powers of two.
-#include <wpk/kernels/near_exponential.cuh>
+#include <wpk/kernels/numbers/near_exponential.cuh>
 
 using namespace wpk;
 

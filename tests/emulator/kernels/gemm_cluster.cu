@@ -1,9 +1,9 @@
 // C[M, N] (float) = A[M, K] * B[N, K]^T in half: the blocks of a cluster share the K range of a 64 x 64 tile and
 // add their parts through each other's shared memory. Tiles arrive by TMA in a ring of stages; wgmma.
-#include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/barriers/cluster.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/copies/tma.cuh>
+#include <wpk/kernels/copies/vector.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace

@@ -1,8 +1,8 @@
 // C[M, N] (float) = A[M, K] * B[K, N], row-major, K and N multiples of 8: a pipeline of asynchronous
 // copies into swizzled shared memory, matrix loads, and mma tiles.
-#include <wpk/kernels/async_copy.cuh>
-#include <wpk/kernels/mma.cuh>
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/copies/async_copy.cuh>
+#include <wpk/kernels/copies/vector.cuh>
+#include <wpk/kernels/mma/mma.cuh>
 
 namespace
 {

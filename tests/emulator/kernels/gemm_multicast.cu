@@ -1,11 +1,11 @@
 // C[M, N] (float) = A[M, K] * B[N, K]^T in half: two blocks of a cluster compute neighbouring 64 x 64 tiles, and each
 // copies half of the rows of A that both need to both. One warp copies, a warpgroup multiplies; the tile goes back
 // by TMA.
-#include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/named_barrier.cuh>
-#include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/barriers/cluster.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/barriers/named_barrier.cuh>
+#include <wpk/kernels/copies/tma.cuh>
+#include <wpk/kernels/copies/vector.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace

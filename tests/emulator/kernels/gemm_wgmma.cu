@@ -1,8 +1,8 @@
 // C[M, N] (float) = A[M, K] * B[N, K]^T in half: one producer warp copies tiles by TMA into a ring of
 // stages, two warpgroups multiply them, each 64 rows.
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/copies/tma.cuh>
+#include <wpk/kernels/copies/vector.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace

@@ -1,5 +1,5 @@
 // Blocks that wait for each other: in each round a block adds what its neighbour wrote in the one before.
-#include <wpk/kernels/grid_barrier.cuh>
+#include <wpk/kernels/barriers/grid_barrier.cuh>
 
 WPK_KERNEL(32) grid_rounds(int* y, int* parts, int* counters, int rounds)
 {

@@ -1,9 +1,9 @@
 // Kernels that break a rule, each in one way.
-#include <wpk/kernels/async_copy.cuh>
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/mma.cuh>
-#include <wpk/kernels/vector.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/copies/async_copy.cuh>
+#include <wpk/kernels/copies/vector.cuh>
+#include <wpk/kernels/mma/mma.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 using namespace wpk;
 

@@ -1,8 +1,8 @@
 // One small kernel for each primitive of the portable headers.
-#include <wpk/kernels/async_copy.cuh>
-#include <wpk/kernels/mma.cuh>
-#include <wpk/kernels/vector.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/copies/async_copy.cuh>
+#include <wpk/kernels/copies/vector.cuh>
+#include <wpk/kernels/mma/mma.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 using namespace wpk;
 

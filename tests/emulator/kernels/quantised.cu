@@ -1,6 +1,6 @@
 // Quantises by arguments: for number d of `count` quantisations of n floats each, the bytes, and what comes back of
 // them.
-#include <wpk/kernels/expression.cuh>
+#include <wpk/kernels/numbers/expression.cuh>
 
 namespace
 {

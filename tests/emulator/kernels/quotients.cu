@@ -1,5 +1,5 @@
 // Divides by constants: for divisor number d of n elements each, what expressions with a constant divisor give.
-#include <wpk/kernels/expression.cuh>
+#include <wpk/kernels/numbers/expression.cuh>
 
 namespace
 {

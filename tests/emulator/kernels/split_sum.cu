@@ -1,5 +1,5 @@
 // Sums of a column's rows: each block adds its share, and the last one adds the parts.
-#include <wpk/kernels/arrival.cuh>
+#include <wpk/kernels/barriers/arrival.cuh>
 
 template <class Arrive>
 WPK_DEVICE void splitSum(const float* x, float* y, float* parts, int rows, const Arrive& arriveLast)

@@ -1,8 +1,8 @@
 // Tensor copies into shared memory, whose raw bytes are then shown; and out of it.
-#include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/barriers/cluster.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/copies/tma.cuh>
+#include <wpk/kernels/copies/vector.cuh>
 
 namespace
 {

@@ -1,6 +1,6 @@
 // D[64, N] = A[64, K] * B[K, N]: the tiles arrive as bytes, in whatever layout the descriptors then tell.
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/copies/tma.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace

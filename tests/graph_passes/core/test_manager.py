@@ -6,10 +6,10 @@ import pytest
 from wpk.errors import GraphError
 from wpk.graph_passes import run_passes
 from wpk.graph_passes.catalogue import simplifying_passes
-from wpk.graph_passes.clean.identity_elimination import IdentityElimination
+from wpk.graph_passes.clean.elimination.identity_elimination import IdentityElimination
 from wpk.graph_passes.core import GraphPass, PassResult
 from wpk.graph_passes.core.manager import MAX_ROUNDS
-from wpk.graph_passes.movement.reshape_chains import ReshapeChains
+from wpk.graph_passes.movement.chains.reshape_chains import ReshapeChains
 
 TURNS = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -85,3 +85,29 @@ def test_refuses_computed_padding(refusals):
     text = f"""{H} g ({INPUTS}, int64[8] pads) => (float[n, m, r, s] y) {{
         a = Pad(x, pads)  y = Conv(a, w) }}"""
     assert refusals(text, PadIntoWindow(), "w low=-inf") == ["the padding 'pads' is not constant"]
+
+
+@pytest.mark.parametrize("size", ["3", "n"])
+def test_refuses_windows_with_gaps_that_may_jump_over_the_image(refusals, size):
+    """Taps 4 apart around 3 places, with a zero on either side: the first window reads the two zeros."""
+    text = f"""{H} g (float[1, 2, {size}, 6] x) => (float[1, 2, m, r] y) <int64[8] p = {{0, 0, 1, 0, 0, 0, 1, 0}}> {{
+        r = Relu(x)  a = Pad(r, p)  y = MaxPool <kernel_shape = [2, 2], dilations = [4, 1]> (a) }}"""
+    assert refusals(text, PadIntoWindow()) == ["a window of 'MaxPool_2' could see padding only"]
+
+
+def test_windows_with_gaps_no_wider_than_the_image_take_the_padding(prove):
+    text = f"""{H} g (float[1, 2, 4, 6] x) => (float[1, 2, m, r] y) <int64[8] p = {{0, 0, 1, 0, 0, 0, 1, 0}}> {{
+        r = Relu(x)  a = Pad(r, p)  y = MaxPool <kernel_shape = [2, 2], dilations = [4, 1]> (a) }}"""
+    assert prove(text, PadIntoWindow()).ops == ["Relu", "MaxPool"]
+
+
+@pytest.mark.parametrize(
+    ("high", "kept"), [(", one", False), (", minus", True), ("", False), (", x0", True)]
+)
+def test_a_clip_below_zero_is_negative_whatever_its_lower_limit(load, high, kept):
+    text = f"""{H} g (float[1, 2, 6, 6] x, float x0) => (float[1, 2, m, r] y)
+        <int64[8] p = {{0, 0, 1, 0, 0, 0, 1, 0}}, float zero = {{0}}, float one = {{1}}, float minus = {{-1}}> {{
+        c = Clip(x, zero{high})  a = Pad(c, p)  y = MaxPool <kernel_shape = [3, 3]> (a) }}"""
+    graph = load(text)
+    PadIntoWindow()(graph)
+    assert ("Pad" in [node.op for node in graph.nodes]) == kept

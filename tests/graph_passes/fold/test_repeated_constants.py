@@ -7,7 +7,7 @@ import pytest
 from wpk.graph_passes import run_passes
 from wpk.graph_passes.fold.constant_folding import ConstantFolding
 from wpk.graph_passes.fold.repeated_constants import RepeatedConstants
-from wpk.graph_passes.movement.redundant_movement import RedundantMovement
+from wpk.graph_passes.movement.chains.redundant_movement import RedundantMovement
 
 H = '<ir_version: 8, opset_import: ["" : 17]>'
 

@@ -8,7 +8,7 @@ from wpk.graph_passes import called
 from wpk.graph_passes.core import GraphPass, PassResult
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.layout.channels_last import ChannelsLast
-from wpk.graph_passes.movement.shortest_views import fold_views
+from wpk.graph_passes.movement.chains.shortest_views import fold_views
 
 H = '<ir_version: 8, opset_import: ["" : 20]>'
 

@@ -64,3 +64,13 @@ def test_a_part_of_a_part_is_padded_once(load, prove):
 )  # fmt: skip
 def test_leaves_other_parts(refusals, text, reasons):
     assert refusals(text, AddedParts()) == reasons
+
+
+def test_zeros_around_a_cut_term_are_padded_behind_the_cut(prove):
+    """A Pad that cuts is no part of the one that is written: what it cuts is gone."""
+    body = f"t = Pad(o, cut)  {FIRST}"
+    text = _text(body, "float[5, 4] o").replace(
+        BOUNDS, f"{BOUNDS}, int64[4] cut = {{-1, 0, -1, 0}}"
+    )
+    proof = prove(text, AddedParts())
+    assert proof.ops == ["Pad", "Pad", "Add"]

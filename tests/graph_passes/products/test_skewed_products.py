@@ -41,3 +41,26 @@ def test_rows_that_are_cut_alike_stay_one_product(refusals):
 def test_leaves_others(refusals, body, output):
     text = _text(body, output).replace("zero =", "five = {5}, int64[1] zero =")
     assert refusals(text, SkewedProducts(), "w") == []
+
+
+def test_a_size_without_a_number_is_what_the_places_say(prove):
+    proof = prove(_text(SKEW, "n, 4, 4"), SkewedProducts(), constants="w")
+    assert "Pad" not in proof.ops
+
+
+def test_leaves_what_keeps_nothing(refusals):
+    body = SKEW.replace("(h, from, to, last)", "(h, from, from, last)")
+    assert refusals(_text(body, "15, 4, 0"), SkewedProducts(), "w") == []
+
+
+def test_leaves_rows_whose_matrices_would_be_read_for_longer_than_the_product(refusals):
+    """Of 1024 places and as many columns kept, 1024 matrices of 8 x 1024."""
+    text = f"""{HEAD} g (float[1, 1024, 8] x, float[8, 2047] w) => (float[1, 1024, 1024] y)
+        <int64[6] one = {{0, 0, 0, 0, 0, 1}}, int64[2] flat = {{1, 2097152}}, int64[4] more = {{0, 0, 0, 1023}},
+         int64[3] apart = {{1, 1025, 2047}}, int64[1] zero = {{0}}, int64[1] to = {{1024}}, int64[1] from = {{1023}},
+         int64[1] end = {{2047}}, int64[1] first = {{1}}, int64[1] last = {{2}}> {{
+        m = MatMul(x, w)  p = Pad(m, one)  f = Reshape(p, flat)  o = Pad(f, more)  a = Reshape(o, apart)
+        h = Slice(a, zero, to, first)  y = Slice(h, from, end, last) }}"""
+    assert refusals(text, SkewedProducts(), "w") == [
+        "a matrix for each of 1024 rows would hold 8388608 numbers, more than 4194304"
+    ]

@@ -4,7 +4,7 @@ import pytest
 
 from wpk.graph_passes import run_passes
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
-from wpk.graph_passes.movement.reshapes_behind import ReshapesBehind
+from wpk.graph_passes.movement.reshapes.reshapes_behind import ReshapesBehind
 from wpk.graph_passes.products.sums_around import SumsAround
 
 INPUTS = """float[2, 3, 20, 9] q, float[2, 3, 9, 6] k, float[2, 3, 4, 5, 3, 1] a, float[2, 3, 4, 5, 1, 2] b"""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wpk.graph_passes.clean.modern_forms import ModernForms
+from wpk.graph_passes.clean.definitions.modern_forms import ModernForms
 from wpk.graph_passes.recognise.layer_norm import RecognizeLayerNorm
 from wpk.graph_passes.recognise.rms_norm import RecognizeRmsNorm
 

@@ -1,5 +1,5 @@
 // Every lane reads one vector of shared memory at a byte offset of its own; a negative offset reads nothing.
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/copies/vector.cuh>
 
 namespace wpk
 {

@@ -1,8 +1,8 @@
 // Kernels that need what launches of sm_90 have: clusters, early launch, tensor maps.
-#include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/barriers/cluster.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/copies/tma.cuh>
 
 namespace
 {

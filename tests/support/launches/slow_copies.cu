@@ -1,5 +1,5 @@
 // A kernel that takes its time, so that one behind it that does not wait is seen to.
-#include <wpk/kernels/early_launch.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
 
 // y = x, in words, after a while and by blocks that some must wait for.
 WPK_KERNEL(128) slow_copy(const int* x, int words, int* y)

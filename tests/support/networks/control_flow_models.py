@@ -18,6 +18,11 @@ IF = """g (float[3, 5] x, bool c) => (float[3, 5] y, float[7] z)
       z = Abs (z0) }"""
 """Two outputs; a branch reads an input of the model, a computed value and constants from outside."""
 
+BRANCHES = """g (float[2, 3] x, bool c) => (float[2, 3] y)
+    { y = If (c) <then_branch = t () => (float[2, 3] p) { p = Exp (x) },
+                  else_branch = e () => (float[2, 3] q) { q = Neg (x) }> }"""
+"""One node, whose branches are one each."""
+
 LOOP = """g (float[2, 5] x, int64 m, float[1] stop) => (float[2, 5] y, float[1] n)
     <float one = {1.0}, bool yes = {1}>
     { a = Neg (x)

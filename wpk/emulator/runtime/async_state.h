@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/copies/tma.cuh>
 
 namespace wpk::emulator
 {

@@ -2,7 +2,7 @@
 // "Tensors": bounding boxes, im2col mode, swizzling modes).
 #include <cstring>
 
-#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/copies/tma.cuh>
 
 #include "early_launch.h"
 

@@ -6,8 +6,8 @@
 // of their own in it.
 #pragma once
 
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
 
 namespace wpk
 {

@@ -11,10 +11,10 @@
 #pragma once
 
 #include <wpk/kernels/attention/lengths.cuh>
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/near_exponential.cuh>
-#include <wpk/kernels/tensor.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/numbers/near_exponential.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <wpk/kernels/attention/lengths.cuh>
-#include <wpk/kernels/near_exponential.cuh>
-#include <wpk/kernels/vector.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/copies/vector.cuh>
+#include <wpk/kernels/numbers/near_exponential.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

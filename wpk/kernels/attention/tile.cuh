@@ -7,8 +7,8 @@
 #pragma once
 
 #include <wpk/kernels/attention/rows.cuh>
-#include <wpk/kernels/split_fp32.cuh>
-#include <wpk/kernels/tile_rows.cuh>
+#include <wpk/kernels/mma/split_fp32.cuh>
+#include <wpk/kernels/tiles/tile_rows.cuh>
 
 namespace wpk
 {

@@ -6,7 +6,7 @@
 // computed in the numbers of the activations (`NumberOf`).
 #pragma once
 
-#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
 
 namespace wpk
 {

@@ -1,9 +1,9 @@
 // What the threads of a recurrence's team keep of their units from step to step, and what each step makes of it.
 #pragma once
 
+#include <wpk/kernels/copies/vector.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
 #include <wpk/kernels/recurrent/cell.cuh>
-#include <wpk/kernels/tensor.cuh>
-#include <wpk/kernels/vector.cuh>
 
 namespace wpk
 {

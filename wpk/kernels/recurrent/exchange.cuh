@@ -5,12 +5,12 @@
 //   WordExchange: likewise, but each pair of states carries the number of its step, and readers wait for that.
 #pragma once
 
-#include <wpk/kernels/async_copy.cuh>
-#include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/grid_barrier.cuh>
-#include <wpk/kernels/split_k.cuh>
-#include <wpk/kernels/vector.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/barriers/cluster.cuh>
+#include <wpk/kernels/barriers/grid_barrier.cuh>
+#include <wpk/kernels/copies/async_copy.cuh>
+#include <wpk/kernels/copies/vector.cuh>
+#include <wpk/kernels/sums/split_k.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

@@ -4,10 +4,10 @@
 // bytes, as its part of two products.
 #pragma once
 
-#include <wpk/kernels/mma.cuh>
-#include <wpk/kernels/tensor.cuh>
-#include <wpk/kernels/vector.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/copies/vector.cuh>
+#include <wpk/kernels/mma/mma.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

@@ -1,12 +1,12 @@
 // A block of a squeeze (wpk/schedules/squeeze.cuh): its part of the images and weights, and where blocks meet.
 #pragma once
 
-#include <wpk/kernels/cluster_copy.cuh>
-#include <wpk/kernels/index.cuh>
-#include <wpk/kernels/mbarrier.cuh>
-#include <wpk/kernels/operand_elements.cuh>
+#include <wpk/kernels/barriers/cluster_copy.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/operands/operand_elements.cuh>
+#include <wpk/kernels/operands/tensor.cuh>
+#include <wpk/kernels/places/index.cuh>
 #include <wpk/kernels/squeeze/shape.cuh>
-#include <wpk/kernels/tensor.cuh>
 
 namespace wpk
 {

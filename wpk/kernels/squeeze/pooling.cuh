@@ -1,10 +1,10 @@
 // Means of channels over the images of a squeeze (wpk/schedules/squeeze.cuh).
 #pragma once
 
-#include <wpk/kernels/async_copy.cuh>
-#include <wpk/kernels/row_products.cuh>
+#include <wpk/kernels/copies/async_copy.cuh>
+#include <wpk/kernels/rows/row_products.cuh>
 #include <wpk/kernels/squeeze/block.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

@@ -1,8 +1,8 @@
 // The two products of a squeeze (wpk/schedules/squeeze.cuh): weights, operands, hidden row and gates.
 #pragma once
 
-#include <wpk/kernels/async_copy.cuh>
-#include <wpk/kernels/row_products.cuh>
+#include <wpk/kernels/copies/async_copy.cuh>
+#include <wpk/kernels/rows/row_products.cuh>
 #include <wpk/kernels/squeeze/block.cuh>
 
 namespace wpk

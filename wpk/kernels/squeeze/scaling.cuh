@@ -1,9 +1,9 @@
 // What the gates of a squeeze scale (wpk/schedules/squeeze.cuh), or the gates themselves.
 #pragma once
 
+#include <wpk/kernels/operands/tensor.cuh>
 #include <wpk/kernels/squeeze/block.cuh>
-#include <wpk/kernels/tensor.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
 {

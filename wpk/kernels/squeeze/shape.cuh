@@ -1,7 +1,7 @@
 // The sizes of a squeeze (wpk/schedules/squeeze.cuh), and where a block has what in shared memory.
 #pragma once
 
-#include <wpk/kernels/index.cuh>
+#include <wpk/kernels/places/index.cuh>
 #include <wpk/kernels/portable.cuh>
 
 namespace wpk

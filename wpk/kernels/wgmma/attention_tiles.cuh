@@ -5,7 +5,7 @@
 #pragma once
 
 #include <wpk/kernels/attention/lengths.cuh>
-#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/copies/tma.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>
 

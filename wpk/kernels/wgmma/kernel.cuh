@@ -7,9 +7,9 @@
 // may have tiles of their own in turns (CUTLASS calls it ping-pong): one stores while the other multiplies.
 #pragma once
 
-#include <wpk/kernels/cluster_sum.cuh>
-#include <wpk/kernels/constant_prefetch.cuh>
-#include <wpk/kernels/split_k.cuh>
+#include <wpk/kernels/epilogue/constant_prefetch.cuh>
+#include <wpk/kernels/sums/split_k.cuh>
+#include <wpk/kernels/tiles/cluster_sum.cuh>
 #include <wpk/kernels/wgmma/multiply_fp32.cuh>
 #include <wpk/kernels/wgmma/producer.cuh>
 #include <wpk/kernels/wgmma/residual.cuh>

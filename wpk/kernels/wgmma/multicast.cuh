@@ -1,8 +1,8 @@
 // TMA multicast (sm_90a): blocks of a cluster that need the same tile. Each asks for one part of it, for all of them.
 #pragma once
 
-#include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/barriers/cluster.cuh>
+#include <wpk/kernels/copies/tma.cuh>
 
 namespace wpk
 {

@@ -2,9 +2,9 @@
 // in shared memory.
 #pragma once
 
-#include <wpk/kernels/named_barrier.cuh>
-#include <wpk/kernels/split_fp32.cuh>
-#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/barriers/named_barrier.cuh>
+#include <wpk/kernels/copies/tma.cuh>
+#include <wpk/kernels/mma/split_fp32.cuh>
 #include <wpk/kernels/wgmma/multiply_registers.cuh>
 
 namespace wpk

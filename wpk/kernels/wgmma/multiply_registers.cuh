@@ -2,7 +2,7 @@
 // between the limits of their channels.
 #pragma once
 
-#include <wpk/kernels/channel_limits.cuh>
+#include <wpk/kernels/mma/channel_limits.cuh>
 #include <wpk/kernels/wgmma/multiply.cuh>
 
 namespace wpk

@@ -2,9 +2,9 @@
 // stages in shared memory, which are read before the products of the same stage and added while these run.
 #pragma once
 
-#include <wpk/kernels/mma.cuh>
-#include <wpk/kernels/row_norm.cuh>
-#include <wpk/kernels/tile_shared.cuh>
+#include <wpk/kernels/mma/mma.cuh>
+#include <wpk/kernels/mma/row_norm.cuh>
+#include <wpk/kernels/tiles/tile_shared.cuh>
 
 namespace wpk
 {

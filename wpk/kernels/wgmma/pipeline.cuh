@@ -5,9 +5,9 @@
 // have released it. Other blocks of the cluster, which split-K leaves other steps, do not touch it.
 #pragma once
 
-#include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/cluster_parts.cuh>
-#include <wpk/kernels/mbarrier.cuh>
+#include <wpk/kernels/barriers/cluster.cuh>
+#include <wpk/kernels/barriers/mbarrier.cuh>
+#include <wpk/kernels/sums/cluster_parts.cuh>
 #include <wpk/kernels/wgmma/shape.cuh>
 
 namespace wpk

@@ -10,8 +10,8 @@
 // kernel writes it; A never is.
 #pragma once
 
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/copies/tma.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 
 namespace wpk

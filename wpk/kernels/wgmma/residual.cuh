@@ -6,8 +6,8 @@
 // all rows of a tile; a piece is boxes whose rows are 32, 64 or 128 bytes, with a swizzle of so many.
 #pragma once
 
-#include <wpk/kernels/epilogue.cuh>
-#include <wpk/kernels/tile_shared.cuh>
+#include <wpk/kernels/epilogue/epilogue.cuh>
+#include <wpk/kernels/tiles/tile_shared.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 
 namespace wpk

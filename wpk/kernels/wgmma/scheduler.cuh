@@ -1,8 +1,8 @@
 // Which tiles a persistent block computes.
 #pragma once
 
-#include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/output_window.cuh>
+#include <wpk/kernels/barriers/cluster.cuh>
+#include <wpk/kernels/epilogue/output_window.cuh>
 #include <wpk/kernels/portable.cuh>
 
 namespace wpk

@@ -5,8 +5,8 @@
 // step's depth, their rows 64 columns.
 #pragma once
 
-#include <wpk/kernels/tile_mma.cuh>
-#include <wpk/kernels/tile_store.cuh>
+#include <wpk/kernels/tiles/tile_mma.cuh>
+#include <wpk/kernels/tiles/tile_store.cuh>
 #include <wpk/kernels/wgmma/multicast.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>
 

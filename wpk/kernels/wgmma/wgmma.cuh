@@ -22,7 +22,7 @@
 // behind fenceAsyncProxy (tma.cuh) and a barrier.
 #pragma once
 
-#include <wpk/kernels/mma.cuh>
+#include <wpk/kernels/mma/mma.cuh>
 #include <wpk/kernels/wgmma/instructions.cuh>
 
 namespace wpk

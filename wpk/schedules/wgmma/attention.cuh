@@ -9,8 +9,8 @@
 #pragma once
 
 #include <wpk/kernels/attention/staging.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/named_barrier.cuh>
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/barriers/named_barrier.cuh>
 #include <wpk/kernels/wgmma/attention_group.cuh>
 
 namespace wpk

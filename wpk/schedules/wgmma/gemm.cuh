@@ -6,7 +6,7 @@
 // is in shared memory, (n, m, middle, outer).
 #pragma once
 
-#include <wpk/kernels/matrix_block.cuh>
+#include <wpk/kernels/epilogue/matrix_block.cuh>
 #include <wpk/kernels/wgmma/kernel.cuh>
 
 namespace wpk

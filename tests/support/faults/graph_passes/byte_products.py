@@ -22,7 +22,7 @@ FAULTS = (
     BrokenPass(
         "the scales of the weights are forgotten",
         "byte-products",
-        "clean.byte_products",
+        "clean.quantisation.byte_products",
         "self._per_channel(x.scale * other.scale)",
         "self._per_channel(x.scale * np.ones_like(other.scale))",
         _PRODUCT,
@@ -30,7 +30,7 @@ FAULTS = (
     BrokenPass(
         "the zero point is taken off with the wrong sign",
         "byte-products",
-        "clean.byte_products",
+        "clean.quantisation.byte_products",
         "-x.zero * self._sums(other.distance)",
         "x.zero * self._sums(other.distance)",
         _PRODUCT,
@@ -38,7 +38,7 @@ FAULTS = (
     BrokenPass(
         "what is padded with zeros has a zero point",
         "byte-products",
-        "clean.byte_products",
+        "clean.quantisation.byte_products",
         'if node.op == "Conv" and x.zero and pads(node)',
         'if node.op == "Conv" and not x.zero and pads(node)',
         _PADDED,
@@ -46,7 +46,7 @@ FAULTS = (
     BrokenPass(
         "any zero point is taken for the least number",
         "unsigned-bytes",
-        "clean.unsigned_bytes",
+        "clean.quantisation.unsigned_bytes",
         "_LEAST = -128",
         "_LEAST = 7",
         _PRODUCT,
@@ -54,7 +54,7 @@ FAULTS = (
     BrokenPass(
         "what is quantised anew keeps its old scale",
         "idle-quantisation",
-        "movement.idle_quantisation",
+        "movement.chains.idle_quantisation",
         "_numbers(restored) != _numbers(node)",
         "_numbers(node) is None",
         _MOVED,

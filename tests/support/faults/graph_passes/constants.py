@@ -84,7 +84,7 @@ FAULTS = (
     BrokenPass(
         "two inputs of a function change places",
         "function-bodies",
-        "clean.function_bodies",
+        "clean.definitions.function_bodies",
         "zip(body.inputs, node.inputs, strict=True)",
         "zip(body.inputs, [node.inputs[0], *node.inputs[:0:-1]], strict=True)",
         _GROUPS,
@@ -92,7 +92,7 @@ FAULTS = (
     BrokenPass(
         "another norm",
         "defined-forms",
-        "clean.defined_forms",
+        "clean.definitions.defined_forms",
         '{1: "ReduceL1", 2: "ReduceL2"}',
         '{1: "ReduceL2", 2: "ReduceL1"}',
         _NORM,
@@ -100,7 +100,7 @@ FAULTS = (
     BrokenPass(
         "beta is left out",
         "plain-forms",
-        "clean.plain_forms",
+        "clean.definitions.plain_forms",
         "np.array(beta)",
         "np.array(1.0)",
         _BETA,
@@ -108,7 +108,7 @@ FAULTS = (
     BrokenPass(
         "weights from back to front",
         "resize-parts",
-        "clean.resize_parts",
+        "clean.resampling.resize_parts",
         "return _Along(axis, weights, seen == _OUTSIDE)",
         "return _Along(axis, weights[::-1], seen == _OUTSIDE)",
         _CUBIC,
@@ -116,7 +116,7 @@ FAULTS = (
     BrokenPass(
         "the grid names the first axis first",
         "grid-sample-parts",
-        "clean.grid_sample_parts",
+        "clean.resampling.grid_sample_parts",
         "number = count - 1 - axis",
         "number = axis",
         _SAMPLED,
@@ -124,7 +124,7 @@ FAULTS = (
     BrokenPass(
         "blocks begin a pixel later",
         "column-parts",
-        "clean.window_pixels",
+        "clean.convolution.window_pixels",
         "here = (along >= 0) & (along < size)",
         "here = (along >= 1) & (along < size)",
         _COLUMNS,
@@ -132,7 +132,7 @@ FAULTS = (
     BrokenPass(
         "padding at the other end",
         "window-parts",
-        "clean.window_parts",
+        "clean.convolution.window_parts",
         "for side in (0, 1))",
         "for side in (1, 0))",
         _DEEP,
@@ -140,7 +140,7 @@ FAULTS = (
     BrokenPass(
         "places of another order of planes",
         "window-parts",
-        "clean.window_parts",
+        "clean.convolution.window_parts",
         'arithmetic("Mul", wide, depth * height)',
         'arithmetic("Mul", wide, depth * width)',
         _PLACED,
@@ -148,7 +148,7 @@ FAULTS = (
     BrokenPass(
         "what lies behind an axis lies in front of it",
         "resize-axes",
-        "clean.resize_axes",
+        "clean.resampling.resize_axes",
         "is_last = stage.end == len(shape)",
         "is_last = True",
         _VOLUME,
@@ -188,7 +188,7 @@ FAULTS = (
     BrokenPass(
         "the branch that is not taken",
         "inline-conditionals",
-        "clean.inline_conditionals",
+        "clean.control_flow.inline_conditionals",
         '"then_branch" if',
         '"then_branch" if not',
         _CONDITION,
@@ -196,7 +196,7 @@ FAULTS = (
     BrokenPass(
         "the branches change places",
         "select-conditionals",
-        "clean.select_conditionals",
+        "clean.control_flow.select_conditionals",
         "[condition, one, other]",
         "[condition, other, one]",
         _CHOICE,
@@ -320,8 +320,8 @@ FAULTS = (
         "padding of begins and ends is exchanged",
         "pad-into-window",
         "fold.pad_into_window",
-        "begins[axis], ends[axis] = pads[index]",
-        "ends[axis], begins[axis] = pads[index]",
+        "return begins[2:] + ends[2:]",
+        "return ends[2:] + begins[2:]",
         _PADDED.replace("FILL", "0"),
         "w",
     ),

@@ -18,7 +18,7 @@ FAULTS = (
     BrokenPass(
         "padding at the other end",
         "column-products",
-        "clean.column_products",
+        "clean.convolution.column_products",
         "dilations=of.dilations, pads=of.pads",
         "dilations=of.dilations, pads=[*of.pads[2:], *of.pads[:2]]",
         _COMPUTED,
@@ -26,7 +26,7 @@ FAULTS = (
     BrokenPass(
         "windows begin behind the padding",
         "deformed-windows",
-        "clean.deformed_windows",
+        "clean.convolution.deformed_windows",
         "reshape(1, -1) * stride - pad",
         "reshape(1, -1) * stride + pad",
         _DEFORMED,
@@ -35,7 +35,7 @@ FAULTS = (
     BrokenPass(
         "no plane is cropped in front",
         "transposed-volumes",
-        "clean.transposed_volumes",
+        "clean.convolution.transposed_volumes",
         '(window_numbers(node, name, 3)[0] for name in ("strides", "pads"))',
         '(window_numbers(node, name, 3)[i] for i, name in ((0, "strides"), (3, "pads")))',
         _VOLUME,

@@ -33,7 +33,7 @@ FAULTS = (
     BrokenPass(
         "a transform turns the other way round",
         "fourier-products",
-        "clean.fourier_products",
+        "clean.definitions.fourier_products",
         "(1 if inverse else -1)",
         "(-1 if inverse else 1)",
         _FOURIER,
@@ -41,7 +41,7 @@ FAULTS = (
     BrokenPass(
         "parts of what is turned are given out backwards",
         "turned-splits",
-        "movement.turned_splits",
+        "movement.transposes.turned_splits",
         "zip(old, parts, strict=True)",
         "zip(old, parts[::-1], strict=True)",
         _PARTED,
@@ -49,7 +49,7 @@ FAULTS = (
     BrokenPass(
         "the second step of a transpose starts over",
         "transpose-parts",
-        "movement.transpose_parts",
+        "movement.transposes.transpose_parts",
         "[first.index(axis) for axis in perm]",
         "[perm.index(axis) for axis in first]",
         _WINDOWS,
@@ -57,7 +57,7 @@ FAULTS = (
     BrokenPass(
         "what stands between two reshapes is forgotten",
         "reshapes-around",
-        "movement.reshapes_around",
+        "movement.reshapes.reshapes_around",
         "editor.replace(match.last.outputs[0], tensor)",
         "editor.replace(match.last.outputs[0], match.source)",
         _ROW,
@@ -65,7 +65,7 @@ FAULTS = (
     BrokenPass(
         "masks of windows are repeated one by one, not for image after image",
         "reshapes-around",
-        "movement.reshapes_around",
+        "movement.reshapes.reshapes_around",
         "np.broadcast_to(array.reshape(self.own), self.repeated)",
         "np.broadcast_to(array.reshape(self.own), self.repeated).swapaxes(0, 1)",
         _MASKED,
@@ -73,7 +73,7 @@ FAULTS = (
     BrokenPass(
         "places of a batch are joined in the wrong order",
         "batch-picks",
-        "movement.batch_picks",
+        "movement.gathers.batch_picks",
         'editor.add("Concat", parts, like=index',
         'editor.add("Concat", parts[::-1], like=index',
         _PICKED,
@@ -81,7 +81,7 @@ FAULTS = (
     BrokenPass(
         "columns are taken for rows where two dimensions become one",
         "batch-in-front",
-        "movement.behind_joins",
+        "movement.transposes.behind_joins",
         "np.ravel_multi_index(tuple(inside), sizes)",
         'np.ravel_multi_index(tuple(inside), sizes, order="F")',
         _TURNED_PICKS,
@@ -89,7 +89,7 @@ FAULTS = (
     BrokenPass(
         "the largest number is not added again",
         "defined-forms",
-        "clean.defined_forms",
+        "clean.definitions.defined_forms",
         'to.add("Add", to.add("Log", total), finite)',
         'to.add("Log", total)',
         _LOG_SUM,

@@ -26,7 +26,7 @@ FAULTS = (
     BrokenPass(
         "rows that were looked up are taken from the end",
         "free-rows",
-        "movement.free_rows",
+        "movement.gathers.free_rows",
         'editor.constant(f"{output.name}_rows", match.whole)',
         'editor.constant(f"{output.name}_rows", np.flip(match.whole, axis))',
         _LOOKED_UP,
@@ -35,7 +35,7 @@ FAULTS = (
     BrokenPass(
         "what is repeated changes its sign",
         "spread-rows",
-        "movement.spread_rows",
+        "movement.repeats.spread_rows",
         'editor.add("Expand", [given, target], like=given, shape=match.shape)',
         'editor.add("Expand", [editor.add("Neg", [given], like=given), target], like=given, shape=match.shape)',
         _SPREAD,
@@ -51,7 +51,7 @@ FAULTS = (
     BrokenPass(
         "matrices of another width are turned as if they were the model's",
         "merged-transpose",
-        "movement.merged_transpose",
+        "movement.transposes.merged_transpose",
         "merged[1:] == own[-2:] and parted == turned",
         "parted == turned",
         _TURNED,

@@ -19,7 +19,7 @@ FAULTS = (
     BrokenPass(
         "an image of a sequence is turned on its side",
         "image-rows",
-        "movement.image_rows",
+        "movement.transposes.image_rows",
         "[0, space + 1, *range(1, space + 1)]",
         "[0, space + 1, *reversed(range(1, space + 1))]",
         _IMAGE,
@@ -28,7 +28,7 @@ FAULTS = (
     BrokenPass(
         "the pixels of an image follow each other down its columns",
         "image-rows",
-        "movement.image_rows",
+        "movement.transposes.image_rows",
         "[0, *range(2, space + 2), 1]",
         "[0, *reversed(range(2, space + 2)), 1]",
         _ROWS,
@@ -37,7 +37,7 @@ FAULTS = (
     BrokenPass(
         "a constant of each line of an image is taken for one of its channels",
         "reshapes-behind",
-        "movement.reshapes_behind",
+        "movement.reshapes.reshapes_behind",
         "int(np.prod(constant.shape)) == width and width in (1, shape[-1])",
         "int(np.prod(constant.shape)) == shape[-1]",
         _SCALED,

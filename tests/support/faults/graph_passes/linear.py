@@ -96,7 +96,7 @@ FAULTS = (
     BrokenPass(
         "the mean of squares stands for the variance",
         "long-rows",
-        "clean.long_rows",
+        "clean.definitions.long_rows",
         'variance = _mean(editor, editor.add("Mul", [centred, centred], like=x))',
         'variance = _mean(editor, editor.add("Mul", [x, x], like=x))',
         _WHOLE,

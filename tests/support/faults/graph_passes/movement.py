@@ -117,7 +117,7 @@ FAULTS = (
     BrokenPass(
         "what is normalised is computed with once more",
         "norms-of-groups",
-        "movement.norms_of_groups",
+        "movement.reshapes.norms_of_groups",
         'rows = editor.add("Reshape", [source, sizes]',
         'rows = editor.add("Reshape", [editor.add("Sigmoid", [source], like=source), sizes]',
         _GROUPS,
@@ -125,7 +125,7 @@ FAULTS = (
     BrokenPass(
         "channels take the place of heads",
         "places-first",
-        "movement.places_first",
+        "movement.transposes.places_first",
         "back = _TO_LAST if match.merges else _TO_FIRST",
         "back = [0, 3, 2, 1]",
         _PLACES,
@@ -134,7 +134,7 @@ FAULTS = (
     BrokenPass(
         "the constant is read first",
         "rows-before-reshapes",
-        "movement.rows_before_reshapes",
+        "movement.reshapes.rows_before_reshapes",
         "computed = editor.add(node.op, inputs,",
         "computed = editor.add(node.op, sorted(inputs, key=lambda t: not t.inputs),",
         _FLAT,
@@ -143,7 +143,7 @@ FAULTS = (
     BrokenPass(
         "a map is rolled the other way",
         "moved-rows",
-        "movement.moved_rows",
+        "movement.windows.moved_rows",
         'editor.constant(f"{name}_rows", match.rows)',
         'editor.constant(f"{name}_rows", np.argsort(match.rows))',
         _ROLLED,
@@ -151,7 +151,7 @@ FAULTS = (
     BrokenPass(
         "a constant is turned the way of the tensor beside it",
         "transposes-behind",
-        "movement.transposes_behind",
+        "movement.transposes.transposes_behind",
         "tensor, order = self._tensor, [int(axis) for axis in np.argsort(self._perm)]",
         "tensor, order = self._tensor, list(self._perm)",
         _BEHIND,
@@ -160,7 +160,7 @@ FAULTS = (
     BrokenPass(
         "values are pooled without their dilations",
         "pooled-places",
-        "movement.pooled_places",
+        "movement.selections.pooled_places",
         'if name != "storage_order"',
         'if name not in ("storage_order", "dilations")',
         _PARTED,
@@ -168,7 +168,7 @@ FAULTS = (
     BrokenPass(
         "planes lack an element",
         "unpool-parts",
-        "clean.unpool_parts",
+        "clean.convolution.unpool_parts",
         "to.ints(row)",
         "to.ints(row - 1)",
         _UNPOOLED,
@@ -176,7 +176,7 @@ FAULTS = (
     BrokenPass(
         "sequences are turned a step too early",
         "reversed-sequences",
-        "movement.reversed_sequences",
+        "movement.gathers.reversed_sequences",
         "self.ints(walk + 1)",
         "self.ints(walk + 2)",
         _REVERSED,
@@ -184,7 +184,7 @@ FAULTS = (
     BrokenPass(
         "classes have a place less",
         "placed-selections",
-        "movement.placed_selections",
+        "movement.selections.placed_selections",
         "self.ints(match.most), shape=[None])",
         "self.ints(match.most - 1), shape=[None])",
         _SELECTED,
@@ -192,7 +192,7 @@ FAULTS = (
     BrokenPass(
         "values are gathered along the last axis",
         "ranked-values",
-        "movement.ranked_values",
+        "movement.selections.ranked_values",
         'int(match.attrs.get("axis", -1))',
         "-1",
         _RANKED,
@@ -200,7 +200,7 @@ FAULTS = (
     BrokenPass(
         "an axis is repeated element by element",
         "tile-views",
-        "movement.tile_views",
+        "movement.repeats.tile_views",
         "            apart.append(1)\n            grown.append(count)\n"
         "        apart.append(size)\n        grown.append(count if size == 1 else size)\n",
         "            apart.append(size)\n            grown.append(size)\n"
@@ -210,7 +210,7 @@ FAULTS = (
     BrokenPass(
         "a permuted axis is taken for the whole one",
         "grid-gather",
-        "movement.grid_gather",
+        "movement.gathers.grid_gather",
         "(places == np.arange(places.size)).all()",
         "(np.sort(places) == np.arange(places.size)).all()",
         _GRID,
@@ -218,7 +218,7 @@ FAULTS = (
     BrokenPass(
         "a triangle ends a diagonal too early",
         "triangle-mask",
-        "movement.triangle_mask",
+        "movement.selections.triangle_mask",
         "distance <= places[0]",
         "distance < places[0]",
         _TRIANGLE,
@@ -226,7 +226,7 @@ FAULTS = (
     BrokenPass(
         "indices are rounded up",
         "whole-indices",
-        "movement.whole_indices",
+        "movement.selections.whole_indices",
         'editor.add("Cast", [given]',
         'editor.add("Cast", [editor.add("Ceil", [given], like=given)]',
         _HOT,
@@ -242,7 +242,7 @@ FAULTS = (
     BrokenPass(
         "channels in columns are taken for channels in depth",
         "block-movement",
-        "movement.block_movement",
+        "movement.transposes.block_movement",
         'node.attrs.get("mode", "DCR") == "DCR"',
         'node.attrs.get("mode", "DCR") != "CDR"',
         _BLOCKS.replace("MOVE<", 'DepthToSpace<mode = "CRD", '),
@@ -250,7 +250,7 @@ FAULTS = (
     BrokenPass(
         "rows and columns of a block are exchanged",
         "block-movement",
-        "movement.block_movement",
+        "movement.transposes.block_movement",
         "[0, 3, 5, 1, 2, 4]",
         "[0, 5, 3, 1, 2, 4]",
         _BLOCKS.replace("MOVE", "SpaceToDepth"),
@@ -258,7 +258,7 @@ FAULTS = (
     BrokenPass(
         "optional inputs go like optional outputs",
         "dead-code",
-        "clean.dead_code",
+        "clean.elimination.dead_code",
         "    dropped = len(node.outputs) - len(outputs)\n",
         "    node.inputs = list(node.inputs)[: schema.min_input]\n"
         "    dropped = len(node.outputs) - len(outputs)\n",
@@ -268,7 +268,7 @@ FAULTS = (
     BrokenPass(
         "a transpose that keeps the shape is taken for nothing",
         "identity-elimination",
-        "clean.identity_elimination",
+        "clean.elimination.identity_elimination",
         "list(perm) == list(range(len(perm)))",
         "sorted(perm) == list(range(len(perm)))",
         _IDENTITY.replace("REST", "Transpose<perm = [0, 2, 1]>(r)"),
@@ -276,7 +276,7 @@ FAULTS = (
     BrokenPass(
         "a cast that truncates is left out of a chain",
         "cast-chains",
-        "clean.cast_chains",
+        "clean.elimination.cast_chains",
         'np.can_cast(narrow, wide, "safe")',
         'np.can_cast(narrow, wide, "unsafe")',
         _CAST,
@@ -284,7 +284,7 @@ FAULTS = (
     BrokenPass(
         "a cast that truncates is taken for nothing",
         "identity-elimination",
-        "clean.identity_elimination",
+        "clean.elimination.identity_elimination",
         "before is not None and bool(before == after)",
         "before is not None",
         _IDENTITY.replace("REST", "Cast<to = 1>(i)").replace("m =", "i = Cast<to = 6>(r)  m ="),
@@ -292,7 +292,7 @@ FAULTS = (
     BrokenPass(
         "a clip with one bound is taken for one without bounds",
         "identity-elimination",
-        "clean.identity_elimination",
+        "clean.elimination.identity_elimination",
         "given(node, 1) is None and given(node, 2) is None",
         "given(node, 1) is None or given(node, 2) is None",
         _IDENTITY.replace("REST", 'Clip(r, "", top)'),
@@ -300,7 +300,7 @@ FAULTS = (
     BrokenPass(
         "a small number is taken for zero",
         "identity-elimination",
-        "clean.identity_elimination",
+        "clean.elimination.identity_elimination",
         "uniform(node.inputs[1 - index]) == _NEUTRAL[node.op]",
         "abs((uniform(node.inputs[1 - index]) or 9) - _NEUTRAL[node.op]) < 1e-3",
         _IDENTITY.replace("REST", "Add(r, small)"),
@@ -308,7 +308,7 @@ FAULTS = (
     BrokenPass(
         "a pooling that keeps the shape is taken for nothing",
         "identity-elimination",
-        "clean.identity_elimination",
+        "clean.elimination.identity_elimination",
         "(window, strides, pads) == ({1}, {1}, {0}) and _same_shape(node)",
         "strides == {1} and _same_shape(node)",
         _POOLED,
@@ -316,7 +316,7 @@ FAULTS = (
     BrokenPass(
         "two permutations are merged in the wrong order",
         "reshape-chains",
-        "movement.reshape_chains",
+        "movement.chains.reshape_chains",
         "[inner[axis] for axis in outer]",
         "[outer[axis] for axis in inner]",
         _TURNED,
@@ -324,7 +324,7 @@ FAULTS = (
     BrokenPass(
         "a transpose that moves elements becomes a reshape",
         "reshape-chains",
-        "movement.reshape_chains",
+        "movement.chains.reshape_chains",
         "if moved != sorted(moved) or target is None:",
         "if target is None:",
         _MERGED,
@@ -332,7 +332,7 @@ FAULTS = (
     BrokenPass(
         "nodes that differ in an attribute are one",
         "common-subexpressions",
-        "clean.common_subexpression",
+        "clean.elimination.common_subexpression",
         "        attributes.append((name, described))\n",
         "",
         _TWICE,
@@ -341,7 +341,7 @@ FAULTS = (
     BrokenPass(
         "constants of one shape are one",
         "common-subexpressions",
-        "clean.common_subexpression",
+        "clean.elimination.common_subexpression",
         "return (str(array.dtype), array.shape, digest)",
         "return (str(array.dtype), array.shape, digest[:0])",
         _TWICE,
@@ -350,7 +350,7 @@ FAULTS = (
     BrokenPass(
         "a softmax over rows that were turned keeps its axis",
         "batch-in-front",
-        "movement.batch_in_front",
+        "movement.transposes.batch_in_front",
         'int(node.attrs.get("axis", -1)) % rank not in along',
         'int(node.attrs.get("axis", -1)) % rank not in range(rank)',
         _FRONT.replace("REST", "Softmax<axis = 0>(t)").replace("float[n,", "float[5,"),
@@ -358,7 +358,7 @@ FAULTS = (
     BrokenPass(
         "a transpose is moved as its inverse",
         "batch-in-front",
-        "movement.batch_in_front",
+        "movement.transposes.batch_in_front",
         'attrs = match.output, {"perm": match.perm}',
         'attrs = match.output, {"perm": [match.perm.index(i) for i in range(len(match.perm))]}',
         _CYCLE,
@@ -366,7 +366,7 @@ FAULTS = (
     BrokenPass(
         "of two choices the other is taken",
         "redundant-movement",
-        "movement.redundant_movement",
+        "movement.chains.redundant_movement",
         "1 if bool(condition.any()) else 2",
         "2 if bool(condition.any()) else 1",
         _JOINED.replace("REST", "y = Where(no, a, b)  v = Concat<axis = 1>(a, b)"),
@@ -374,7 +374,7 @@ FAULTS = (
     BrokenPass(
         "a slice of the right size is taken from the wrong place",
         "redundant-movement",
-        "movement.redundant_movement",
+        "movement.chains.redundant_movement",
         "if (low, high) == (start, end):",
         "if high - low == end - start:",
         _JOINED.replace("REST", "v = Concat<axis = 1>(a, b)  y = Slice(v, four, eight, one)"),
@@ -382,7 +382,7 @@ FAULTS = (
     BrokenPass(
         "parts of a concatenation are joined in the wrong order",
         "redundant-movement",
-        "movement.redundant_movement",
+        "movement.chains.redundant_movement",
         "parts.extend(inner.inputs)",
         "parts[:0] = inner.inputs",
         _JOINED.replace("[2, 8, 6] v", "[2, 12, 6] v").replace(
@@ -392,7 +392,7 @@ FAULTS = (
     BrokenPass(
         "parts of a split are given out backwards",
         "redundant-movement",
-        "movement.redundant_movement",
+        "movement.chains.redundant_movement",
         "zip(node.outputs, concat.inputs, strict=True)",
         "zip(node.outputs, list(concat.inputs)[::-1], strict=True)",
         _JOINED.replace(
@@ -419,7 +419,7 @@ FAULTS = (
     BrokenPass(
         "what attention gives lies where windows do, not where their image does",
         "windows-in-attention",
-        "movement.windows_in_attention",
+        "movement.windows.windows_in_attention",
         "np.argsort(attending.rows)",
         "attending.rows",
         windows.swin(shift=1, mask=False),
@@ -428,7 +428,7 @@ FAULTS = (
     BrokenPass(
         "a residual in another order than what it is added to is taken for one in the same",
         "windows-in-attention",
-        "movement.row_orders",
+        "movement.windows.row_orders",
         "same = all(_equal(rows, orders[0]) for rows in orders)",
         "same = any(_equal(rows, orders[0]) for rows in orders)",
         windows.swin().replace(
@@ -456,7 +456,7 @@ FAULTS = (
     BrokenPass(
         "pixels of an image lie as those of its transpose",
         "unfolded-pixels",
-        "movement.unfolded_pixels",
+        "movement.windows.unfolded_pixels",
         "_LAST = [0, 2, 3, 1]",
         "_LAST = [0, 3, 2, 1]",
         _UNFOLDED,
@@ -464,7 +464,7 @@ FAULTS = (
     BrokenPass(
         "what is repeated is turned where it is not",
         "turned-expands",
-        "movement.turned_expands",
+        "movement.repeats.turned_expands",
         "turned, shape = parts.transposed(match.source, match.perm),",
         "turned, shape = match.source,",
         _REPEATED,
@@ -481,7 +481,7 @@ FAULTS = (
     BrokenPass(
         "pixels are put back as they were taken",
         "blocked-pixels",
-        "movement.blocked_pixels",
+        "movement.windows.blocked_pixels",
         "reshape(_sizes(lying)).transpose(_turned(lying, places))\n    whole",
         "reshape(_sizes(places)).transpose(_turned(places, lying))\n    whole",
         _BLOCKED,

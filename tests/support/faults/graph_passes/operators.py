@@ -158,7 +158,7 @@ FAULTS = (
     BrokenPass(
         "a range begins one element later",
         "range-gather",
-        "movement.range_gather",
+        "movement.gathers.range_gather",
         '("begin", first), ("end", first + len(index))',
         '("begin", first + 1), ("end", first + 1 + len(index))',
         _NEIGHBOURS.replace("INDEX", "2, 3"),
@@ -166,7 +166,7 @@ FAULTS = (
     BrokenPass(
         "indices are taken for a range that they are not",
         "range-gather",
-        "movement.range_gather",
+        "movement.gathers.range_gather",
         "if others != list(range(first + 1, first + len(index))):",
         "if first + len(index) > size:",
         _NEIGHBOURS.replace("INDEX", "2, 5"),

@@ -47,7 +47,7 @@ FAULTS = (
     BrokenPass(
         "all tables begin where the first does",
         "joined-tables",
-        "movement.joined_tables",
+        "movement.gathers.joined_tables",
         "np.cumsum([0, *lengths])",
         "np.cumsum([0, *lengths]) * 0",
         _TABLES,
@@ -56,7 +56,7 @@ FAULTS = (
     BrokenPass(
         "indices from the end count from the last row but one",
         "joined-tables",
-        "movement.joined_tables",
+        "movement.gathers.joined_tables",
         'numbers("rows", rows_of_each)',
         'numbers("rows", rows_of_each - 1)',
         _TABLES,

@@ -19,7 +19,7 @@ FAULTS = (
     BrokenPass(
         "the zero point is subtracted where it is to be added",
         "quantisation-parts",
-        "clean.quantisation_parts",
+        "clean.quantisation.quantisation_parts",
         'self._computed("Add", value, zero)',
         'self._computed("Sub", value, zero)',
         _ROUNDED,
@@ -27,7 +27,7 @@ FAULTS = (
     BrokenPass(
         "what is quantised is rounded down",
         "quantisation-parts",
-        "clean.quantisation_parts",
+        "clean.quantisation.quantisation_parts",
         'self._computed("Round", value)',
         'self._computed("Floor", value)',
         _ROUNDED,
@@ -35,7 +35,7 @@ FAULTS = (
     BrokenPass(
         "weights are restored around the zero point of the activations",
         "quantised-products",
-        "clean.quantised_products",
+        "clean.quantisation.quantised_products",
         "self._restored(0, 1, 2), self._restored(3, 4, 5)",
         "self._restored(0, 1, 2), self._restored(3, 4, 2)",
         _PRODUCT,
@@ -43,7 +43,7 @@ FAULTS = (
     BrokenPass(
         "the scale of a dynamic quantisation does not reach the least number",
         "dynamic-quantisation",
-        "clean.dynamic_quantisation",
+        "clean.quantisation.dynamic_quantisation",
         'reach = self._one("Sub", high, low)',
         'reach = self._one("Sub", high, nothing)',
         _DYNAMIC,
@@ -51,7 +51,7 @@ FAULTS = (
     BrokenPass(
         "the zero point of a dynamic quantisation is one step off",
         "dynamic-quantisation",
-        "clean.dynamic_quantisation",
+        "clean.quantisation.dynamic_quantisation",
         'place = self._one("Sub", nothing, self',
         'place = self._one("Sub", self._number("step", 1.0), self',
         _DYNAMIC,

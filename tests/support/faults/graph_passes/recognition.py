@@ -209,7 +209,7 @@ FAULTS = (
     BrokenPass(
         "a guard goes though a row may be empty",
         "nan-guard",
-        "clean.nan_guard",
+        "clean.elimination.nan_guard",
         "if logits.name not in bounds:",
         "if logits.name not in bounds and not softmax.inputs:",
         _GUARDED,
@@ -226,7 +226,7 @@ FAULTS = (
     BrokenPass(
         "the scale of scores is not rooted",
         "attention-parts",
-        "clean.attention_parts",
+        "clean.definitions.attention_parts",
         "1.0 / sqrt(size)",
         "1.0 / size",
         _ATTENTION.replace("<ATTRIBUTES>", ""),
@@ -234,7 +234,7 @@ FAULTS = (
     BrokenPass(
         "the scale of scores is ignored",
         "attention-parts",
-        "clean.attention_parts",
+        "clean.definitions.attention_parts",
         'float(self.node.attrs.get("scale", 1.0 / sqrt(size)))',
         "1.0 / sqrt(size)",
         _ATTENTION.replace("ATTRIBUTES", "scale = 0.4"),
@@ -242,7 +242,7 @@ FAULTS = (
     BrokenPass(
         "queries see one key of the future",
         "attention-parts",
-        "clean.attention_parts",
+        "clean.definitions.attention_parts",
         "np.triu(unseen, 1)",
         "np.triu(unseen, 2)",
         _ATTENTION.replace("ATTRIBUTES", "is_causal = 1"),
@@ -250,7 +250,7 @@ FAULTS = (
     BrokenPass(
         "scores are not brought back behind their cap",
         "attention-parts",
-        "clean.attention_parts",
+        "clean.definitions.attention_parts",
         'scores = self.add("Mul", scores, self._number(cap))',
         "pass",
         _ATTENTION.replace("ATTRIBUTES", "softcap = 2.0"),
@@ -258,7 +258,7 @@ FAULTS = (
     BrokenPass(
         "an old softmax is along the last axis by default",
         "modern-forms",
-        "clean.modern_forms",
+        "clean.definitions.modern_forms",
         'int(node.attrs.get("axis", 1))',
         'int(node.attrs.get("axis", -1))',
         _OLD,
@@ -266,7 +266,7 @@ FAULTS = (
     BrokenPass(
         "an index that permutes is taken for the identity",
         "identity-gather",
-        "movement.counting",
+        "movement.gathers.counting",
         "(numbers.reshape(-1) != start + np.array(steps, np.int64) @ places).any()",
         "(numbers.reshape(-1) != start + np.array(steps, np.int64) @ places).all()",
         _PICKED,

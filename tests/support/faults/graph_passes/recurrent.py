@@ -64,7 +64,7 @@ FAULTS = (
     BrokenPass(
         "all rows are those of the first tensor",
         "loops-to-scans",
-        "clean.loops_to_scans",
+        "clean.control_flow.loops_to_scans",
         "parts[list(rows).index(id(whole))]",
         "parts[0]",
         _ROWS,
@@ -72,7 +72,7 @@ FAULTS = (
     BrokenPass(
         "a list holds what the state was before",
         "collected-sequences",
-        "clean.collected_sequences",
+        "clean.control_flow.collected_sequences",
         "name, {}, [match.part], [part]",
         "name, {}, [body.inputs[2]], [part]",
         _LIST,
@@ -80,7 +80,7 @@ FAULTS = (
     BrokenPass(
         "a scan backwards begins at the front",
         "unroll-loops",
-        "clean.unroll_loops",
+        "clean.control_flow.unroll_loops",
         "loop.steps - 1 - step if along.backwards else step",
         "step if along.backwards else loop.steps - 1 - step",
         _SCAN,
@@ -88,7 +88,7 @@ FAULTS = (
     BrokenPass(
         "a scan's parts are put together along the other axis",
         "scan-axes",
-        "clean.scan_axes",
+        "clean.control_flow.scan_axes",
         "[order.index(axis) for axis in range(len(order))]",
         "list(range(len(order)))",
         _STAYING_SCAN,
@@ -96,7 +96,7 @@ FAULTS = (
     BrokenPass(
         "steps are counted from one",
         "unroll-loops",
-        "clean.unroll_loops",
+        "clean.control_flow.unroll_loops",
         "np.int64(step)",
         "np.int64(step + 1)",
         _LOOP,

@@ -1,0 +1,1 @@
+"""Convolutions, poolings and other windows without a kernel become ones that have one."""

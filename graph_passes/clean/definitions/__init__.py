@@ -1,0 +1,1 @@
+"""Old, rare and composite operators become those that ONNX defines them by."""

@@ -1,0 +1,1 @@
+"""What does nothing, or is done twice, goes."""

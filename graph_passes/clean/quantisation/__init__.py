@@ -1,0 +1,1 @@
+"""Quantised tensors and their products become arithmetic, or products of bytes."""

@@ -1,0 +1,1 @@
+"""Reading between elements becomes selections and products that have kernels."""

@@ -1,0 +1,1 @@
+"""Gathers by indices that say more than that they are indices."""

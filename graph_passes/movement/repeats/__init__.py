@@ -1,0 +1,1 @@
+"""Rows that are repeated: when, and in how many nodes."""

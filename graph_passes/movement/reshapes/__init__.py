@@ -1,0 +1,1 @@
+"""Reshapes meet: they move past what leaves rows alone, and take each other back."""

@@ -1,0 +1,1 @@
+"""What operators pick out: the places, the values, and the forms in which kernels give them."""

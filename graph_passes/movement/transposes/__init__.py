@@ -1,0 +1,1 @@
+"""Transposes meet: they move past what reads them, and take forms that kernels have."""

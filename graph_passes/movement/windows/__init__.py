@@ -1,0 +1,1 @@
+"""Pixels and rows in the order of windows or blocks, and who reads them in that order."""
