@@ -76,6 +76,9 @@ def make_call(
     output: gs.Tensor,
     chains: Mapping[str, Chain] | None = None,
     stem: str | None = None,
+    *,
+    beside: gs.Tensor | None = None,
+    known: gs.Tensor | None = None,
 ) -> gs.Node:
     """Replace ``nodes`` by one call of a new function that holds them.
 
@@ -87,20 +90,26 @@ def make_call(
         chains: For the name of a tensor that the nodes read: nodes outside, in order, the last of
             which makes that tensor. They are copied into the body and stay where they are.
         stem: What its name begins with; by default the operators of its first nodes.
+        beside: What the function gives besides ``output``, if anything.
+        known: What the function is given although no node reads it, if anything: what follows from its other inputs,
+            and its kernel need not compute again.
 
     Returns:
-        The call. Its inputs are the tensors that the body reads, in order of first use.
+        The call. Its inputs are the tensors that the body reads, in order of first use, and then ``known``.
     """
     body = _Body(nodes, chains or {})
+    if known is not None:
+        body.take(known)
+    outputs = [output] if beside is None else [output, beside]
     name = _new_function_name(graph, nodes, stem)
-    graph.functions.append(body.function(name, output, graph.opset))
+    graph.functions.append(body.function(name, outputs, graph.opset))
     sources = [body.sources[key] for key in body.inputs]
     for node in nodes:
         node.inputs.clear()
         node.outputs.clear()
     gone = {id(node) for node in nodes}
     graph.nodes = [node for node in graph.nodes if id(node) not in gone]
-    call = gs.Node(name, name, inputs=sources, outputs=[output], domain=DOMAIN)
+    call = gs.Node(name, name, inputs=sources, outputs=outputs, domain=DOMAIN)
     graph.nodes.append(call)
     graph.ir_version = max(graph.ir_version or 0, function_ir_version(graph.opset))
     return call
@@ -117,13 +126,18 @@ class _Body:
         for node in nodes:
             self._add(node, chains)
 
-    def function(self, name: str, output: gs.Tensor, opset: int) -> gs.Function:
+    def take(self, tensor: gs.Tensor) -> None:
+        """Make a tensor an input, though no node reads it."""
+        self.inputs[id(tensor)] = self._copy(tensor)
+        self.sources[id(tensor)] = tensor
+
+    def function(self, name: str, outputs: Sequence[gs.Tensor], opset: int) -> gs.Function:
         return gs.Function(
             name,
             domain=DOMAIN,
             nodes=self.nodes,
             inputs=list(self.inputs.values()),
-            outputs=[self.copied[id(output)]],
+            outputs=[self.copied[id(each)] for each in outputs],
             opset=opset,
             import_domains=[onnx.helper.make_opsetid("", opset)],
         )

@@ -30,13 +30,30 @@ struct Narrow<Tensors<Ts...>, V>
     using Type = Tensors<typename Narrow<Ts, V>::Type...>;
 };
 template <class Problem, int V>
-struct NarrowEpilogue
+struct NarrowOutput
 {
     using Y = typename Narrow<typename Problem::Y, V>::Type;
     using Operands = typename Narrow<typename Problem::Operands, V>::Type;
     using Epilogue = typename Problem::Epilogue;
     static constexpr int y_padding = Problem::y_padding;
 };
+template <class Problem, int V>
+struct NarrowOutputWithMoments : NarrowOutput<Problem, V>
+{
+    using Moments = typename Problem::Moments;
+};
+template <class Problem, int V, bool StoresMoments = kStoresMoments<Problem>>
+struct NarrowEpilogueOf
+{
+    using Type = NarrowOutput<Problem, V>;
+};
+template <class Problem, int V>
+struct NarrowEpilogueOf<Problem, V, true>
+{
+    using Type = NarrowOutputWithMoments<Problem, V>;
+};
+template <class Problem, int V>
+using NarrowEpilogue = typename NarrowEpilogueOf<Problem, V>::Type;
 
 } // namespace detail
 
@@ -115,6 +132,8 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         WPK_UNROLL
         for (int item = 0; item < kItems; ++item)
         {
+            if constexpr (kStoresMoments<Problem>)
+                fetched[item] = {};
             if (isStored(item))
                 columns.fetch(firstRow + item * kAtOnce, fetched[item]);
         }
@@ -132,14 +151,19 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         WPK_UNROLL
         for (int item = 0; item < kItems; ++item)
         {
+            if constexpr (kStoresMoments<Problem>)
+                memset(values[item], 0, sizeof values[item]);
             if (isStored(item))
                 addPartialSums<Shape>(values[item], ofBlocks, first + item * kAtOnce * Shape::stagingStride);
         }
         WPK_UNROLL
         for (int item = 0; item < kItems; ++item)
         {
-            if (isStored(item))
-                columns.store(firstRow + item * kAtOnce, values[item], fetched[item]);
+            const int row = firstRow + item * kAtOnce;
+            if constexpr (kStoresMoments<Problem>)
+                columns.storeWithMoments(row, isStored(item), values[item], fetched[item]);
+            else if (isStored(item))
+                columns.store(row, values[item], fetched[item]);
         }
     }
     else

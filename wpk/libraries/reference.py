@@ -22,6 +22,7 @@ from wpk.libraries.attention_reference import SPECIAL_FUNCTIONS, attend
 from wpk.libraries.definition import convolve, finish, multiply, normalise, row_scales
 from wpk.libraries.squeeze_reference import excite
 from wpk.problems import (
+    MOMENTS_GROUP,
     Attention,
     ClampedConvolution,
     Convolution,
@@ -154,9 +155,19 @@ def _normed_matmul(problem: NormedMatmul, rng: np.random.Generator) -> RandomCas
     summed = multiply(np.abs(x) * row_scales(x, problem), np.abs(w), problem)
     error = of_rows + _error(problem.precision, problem.k, [problem.a]) * summed
     sums = [] if problem.sums is None else [w.sum(axis=0).astype(np.float32)[None, None, None]]
+    known = [] if problem.moments is None else [_moments(x, problem.kind)]
     operands = _operands(problem.epilogue, exact.shape, rng)
     output, allowed = _finish(problem, exact, error, operands)
-    return RandomCase((a, b, *operands, *sums), output, allowed)
+    return RandomCase((a, b, *operands, *sums, *known), output, allowed)
+
+
+def _moments(rows: Array, kind: NormKind) -> Array:
+    """Of each group of columns, as a product stores them (`wpk.problems.MomentsMatmul`)."""
+    groups = rows.reshape(*rows.shape[:-1], -1, MOMENTS_GROUP)
+    mean = groups.mean(axis=-1, keepdims=True) if kind is NormKind.LAYER else np.zeros(1)
+    squares = ((groups - mean) ** 2).mean(axis=-1, keepdims=True)
+    found = np.concatenate([mean, squares], axis=-1) if kind is NormKind.LAYER else squares
+    return found.reshape(*rows.shape[:-1], -1).astype(np.float32)
 
 
 def _attention(problem: Attention, rng: np.random.Generator) -> RandomCase:

@@ -49,13 +49,21 @@ class OperatorBody:
         name: Name of the graph's node.
         nodes: Nodes in topological order; one for an operator that is no function.
         inputs: Names inside the body of the call's inputs, in order.
-        output: Name inside the body of the one output.
+        output: Name inside the body of the output.
+        beside: Name inside the body of moments of the output's rows, which are given as well; empty without.
     """
 
     name: str
     nodes: tuple[gs.Node, ...]
     inputs: tuple[str, ...]
     output: str
+    beside: str = ""
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The inputs that no node reads: what is known of others."""
+        read = {tensor.name for node in self.nodes for tensor in node.inputs}
+        return tuple(name for name in self.inputs if name not in read)
 
     @property
     def onnx_nodes(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
         return why_too_large(problem)
 
     def _limits(self, problem: Matmul) -> Sequence[Limit]:
-        return (*super()._limits(problem), *norm_limits(problem))
+        return (*super()._limits(problem), *norm_limits(problem, "(block_n // warps_n)"))
 
     def packing(self, problem: Matmul, schedule: MmaSchedule) -> str | None:
         """See `MatmulView.packing`."""

@@ -15,9 +15,11 @@ from wpk.problems import (
     Convolution,
     Epilogue,
     Matmul,
+    MomentsMatmul,
     NormedMatmul,
     NormKind,
     Tensor,
+    moments_of_row,
 )
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
@@ -91,6 +93,22 @@ def normed(plain: Matmul, kind: NormKind) -> NormedMatmul:
     """The same of rows that are normalised."""
     sums = Tensor(DType.FP32, (0, 0, 0, 1), constant=True) if kind is NormKind.LAYER else None
     return NormedMatmul(**vars(plain), kind=kind, epsilon=1e-5, sums=sums)
+
+
+def with_moments(plain: Matmul, kind: NormKind) -> MomentsMatmul:
+    """The same whose rows are stored with their moments, one row of them behind the other."""
+    return MomentsMatmul(**vars(plain), kind=kind, moments=_moments(plain, plain.n, kind))
+
+
+def knowing_moments(problem: NormedMatmul) -> NormedMatmul:
+    """The same of rows whose moments a kernel in front has stored."""
+    return replace(problem, moments=_moments(problem, problem.k, problem.kind))
+
+
+def _moments(problem: Matmul, columns: int, kind: NormKind) -> Tensor:
+    width = moments_of_row(columns, kind)
+    matrix = problem.m.value * width
+    return Tensor(DType.FP32, (problem.batch[1] * matrix, matrix, width, 1), alignment=4)
 
 
 def in_precisions(cases: Iterable[Any], precisions: Sequence[Precision]) -> pytest.MarkDecorator:

@@ -11,6 +11,7 @@ import numpy as np
 from wpk.lowering.anchors.base import LoweredProblem, only_view
 from wpk.lowering.anchors.matmul import MatmulRule
 from wpk.lowering.anchors.pieces import until
+from wpk.lowering.anchors.row_moments import beside_rows
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
@@ -48,6 +49,8 @@ class NormedProductBody:
         read = read_body(until(body, rows), inputs, context, shapes)
         self.rows = only_view(read, "what is normalised")
         self._require_bare(inputs)
+        unread = [inputs[name] for name in body.unread if name in inputs]
+        self.moments = only_view(unread[0], "what is known of rows") if unread else None
         known = {**inputs, normed: self.rows}
         self.result = read_body(until(body, body.output, normed), known, context, shapes)
         if self.result.anchor is None or self.result.anchor.node.op not in _PRODUCTS:
@@ -78,6 +81,7 @@ class NormedProductBody:
             raise RefusedError("a product of normalised rows whose matrix is not constant")
         kind = _KINDS[self.norm.op]
         sums = self._column_sums(inputs[1], plain) if kind is NormKind.LAYER else None
+        moments = self.moments
         problem = NormedMatmul(
             **{field.name: getattr(plain, field.name) for field in fields(plain)},
             kind=kind,
@@ -85,8 +89,10 @@ class NormedProductBody:
             sums=None
             if sums is None
             else sums.broadcast((1, 1, 1, plain.n), sums.leading).tensor(),
+            moments=None if moments is None else beside_rows(moments, self.rows, plain.a),
         )
-        return LoweredProblem(problem, inputs if sums is None else (*inputs, sums))
+        behind = tuple(view for view in (sums, moments) if view is not None)
+        return LoweredProblem(problem, (*inputs, *behind))
 
     def _column_sums(self, matrix: View, problem: Matmul) -> View:
         """Of the matrix as it lies in memory, rounded once."""

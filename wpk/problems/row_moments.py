@@ -1,0 +1,76 @@
+"""Moments of rows, which a product stores beside them for a product behind it that normalises them (row_moments.cuh)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+from wpk.dtypes import DType
+from wpk.problems.access import Access
+from wpk.problems.matmul import Matmul
+from wpk.problems.normalisation import ELEMENT_OPERATIONS, NormKind
+from wpk.problems.operand import Tensor
+from wpk.problems.phrases import sentence
+from wpk.problems.problem import Traffic
+
+MOMENTS_GROUP = 32
+"""Neighbouring columns that have moments together."""
+
+_NUMBERS = {NormKind.LAYER: 2, NormKind.RMS: 1}
+
+
+def moments_of_row(columns: int, kind: NormKind) -> int:
+    """Return the numbers beside a row: of each group the mean and the mean square of the differences from it; of an RMS norm the mean square alone."""
+    return columns // MOMENTS_GROUP * _NUMBERS[kind]
+
+
+def moments_contradictions(
+    moments: Tensor, columns: int, kind: NormKind
+) -> Iterator[tuple[str, str]]:
+    """The contradictions of moments of rows of so many columns."""
+    if columns % MOMENTS_GROUP:
+        yield "moments", f"of rows of {columns}, which are no groups of {MOMENTS_GROUP}"
+    if kind not in _NUMBERS:
+        yield "kind", f"{kind}, which has no moments"
+    if moments.dtype is not DType.FP32 or moments.strides[3] != 1 or moments.padding:
+        yield "moments", f"{moments.dtype} with strides {moments.strides}; they are fp32, side by side"
+
+
+@dataclass(frozen=True)
+class MomentsMatmul(Matmul):
+    """A `Matmul` that stores moments of its rows beside them: of elements as they are rounded to the type of ``y``.
+
+    Outputs: ``y`` and ``moments``, whose domain is (b0, b1, m, numbers of a row).
+
+    Attributes:
+        kind: Of the norm behind: what is stored of a group, `moments_of_row`.
+        moments: Where, in fp32.
+    """
+
+    kind: NormKind
+    moments: Tensor
+
+    def words(self) -> str:
+        """See `Problem.words`."""
+        return sentence(super().words(), "with moments of rows")
+
+    def writes(self) -> tuple[Access, ...]:
+        """See `Problem.writes`."""
+        (output,) = super().writes()
+        width = moments_of_row(self.n, self.kind)
+        return output, Access(self.moments, (*output.axes[:3], width))
+
+    def traffic(self) -> Traffic:
+        """See `Problem.traffic`; each element counts in its group's moments."""
+        plain = super().traffic()
+        summed = prod(self.accesses()[1].sizes) * (ELEMENT_OPERATIONS[self.kind] - 1)
+        return Traffic(plain.bytes, plain.products, plain.others + summed, plain.streamed)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """See `Problem.contradictions`."""
+        yield from super().contradictions()
+        yield from moments_contradictions(self.moments, self.n, self.kind)
+        if self.y.dtype.bytes != 2 or self.y.strides[3] != 1 or self.y.padding:
+            yield "y", f"{self.y.dtype} with strides {self.y.strides}; rows with moments are of 16 bits, side by side"
+
+    def _siblings(self) -> Iterator[Matmul | None]:
+        yield from ()
