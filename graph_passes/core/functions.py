@@ -78,7 +78,6 @@ def make_call(
     stem: str | None = None,
     *,
     beside: gs.Tensor | None = None,
-    known: gs.Tensor | None = None,
 ) -> gs.Node:
     """Replace ``nodes`` by one call of a new function that holds them.
 
@@ -91,15 +90,11 @@ def make_call(
             which makes that tensor. They are copied into the body and stay where they are.
         stem: What its name begins with; by default the operators of its first nodes.
         beside: What the function gives besides ``output``, if anything.
-        known: What the function is given although no node reads it, if anything: what follows from its other inputs,
-            and its kernel need not compute again.
 
     Returns:
-        The call. Its inputs are the tensors that the body reads, in order of first use, and then ``known``.
+        The call. Its inputs are the tensors that the body reads, in order of first use.
     """
     body = _Body(nodes, chains or {})
-    if known is not None:
-        body.take(known)
     outputs = [output] if beside is None else [output, beside]
     name = _new_function_name(graph, nodes, stem)
     graph.functions.append(body.function(name, outputs, graph.opset))
@@ -125,11 +120,6 @@ class _Body:
         self.sources: dict[int, gs.Tensor] = {}
         for node in nodes:
             self._add(node, chains)
-
-    def take(self, tensor: gs.Tensor) -> None:
-        """Make a tensor an input, though no node reads it."""
-        self.inputs[id(tensor)] = self._copy(tensor)
-        self.sources[id(tensor)] = tensor
 
     def function(self, name: str, outputs: Sequence[gs.Tensor], opset: int) -> gs.Function:
         return gs.Function(
@@ -190,14 +180,19 @@ def outside_inputs(node: gs.Node) -> Iterator[gs.Tensor]:
 
 def _new_function_name(graph: gs.Graph, nodes: Sequence[gs.Node], stem: str | None) -> str:
     """Name a function after what it computes, with the first free number."""
-    words = [n.op.lower() for n in nodes if n.domain in ONNX_DOMAINS and n.op not in _UNNAMED]
-    words = words or [node.op.lower() for node in nodes]
-    stem = stem or "_".join(words[:MAX_WORDS_IN_NAME])
+    stem = stem or stem_of(nodes)
     taken = {f.name for f in graph.functions} | {node.name for node in graph.nodes}
     number = len(graph.functions)
     while f"{stem}_{number}" in taken:
         number += 1
     return f"{stem}_{number}"
+
+
+def stem_of(nodes: Sequence[gs.Node]) -> str:
+    """Return the operators of the first nodes as one word."""
+    words = [n.op.lower() for n in nodes if n.domain in ONNX_DOMAINS and n.op not in _UNNAMED]
+    words = words or [node.op.lower() for node in nodes]
+    return "_".join(words[:MAX_WORDS_IN_NAME])
 
 
 _UNNAMED = ("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")

@@ -53,7 +53,7 @@ class Moments:
 
     Attributes:
         kind: The operator that they are for.
-        nodes: What computes them from the cluster's output; none is the graph's.
+        nodes: What computes them from the cluster's output.
         tensor: They themselves.
     """
 
@@ -73,7 +73,6 @@ class Cluster:
         chains: For the name of a tensor that the nodes read: nodes outside to copy into the body.
         name: What the function is called; by default after its nodes.
         moments: Of the rows that it gives, where it gives them.
-        knows: Moments of the rows that it reads, where another cluster gives them.
     """
 
     nodes: list[gs.Node]
@@ -82,7 +81,6 @@ class Cluster:
     chains: dict[str, Chain] = field(default_factory=dict)
     name: str | None = None
     moments: Moments | None = None
-    knows: gs.Tensor | None = None
 
 
 class Clusters:

@@ -29,7 +29,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.graph_passes.core import GraphPass, PassResult, Refusal
-from wpk.graph_passes.core.functions import make_call
+from wpk.graph_passes.core.functions import make_call, stem_of
 from wpk.graph_passes.core.kinds import (
     ANCHORS,
     SOFTMAX,
@@ -92,9 +92,8 @@ def _make_call(graph: gs.Graph, cluster: Cluster) -> None:
         [*cluster.nodes, *own],
         cluster.output,
         cluster.chains,
-        cluster.name,
+        cluster.name or stem_of(cluster.nodes),
         beside=beside,
-        known=cluster.knows,
     )
 
 

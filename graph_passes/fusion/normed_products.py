@@ -28,7 +28,8 @@ def join_normed_products(clusters: Clusters) -> None:
         products = products_behind(clusters, norm) if is_norm(norm) else []
         nodes = [*norm.nodes, *(node for each in products for node in each.nodes)]
         if products and clusters.takes(nodes, NORMED):
-            copy_into(clusters, norm, products)
+            copy_into(products, before_norm(norm))
+            clusters.drop(norm)
 
 
 def products_behind(clusters: Clusters, norm: Cluster) -> list[Cluster]:
@@ -86,11 +87,10 @@ def is_plain_product(cluster: Cluster) -> bool:
     return is_op(cluster.anchor, "Gemm", "MatMul") and cluster.name is None and not cluster.moments
 
 
-def copy_into(clusters: Clusters, norm: Cluster, products: list[Cluster]) -> None:
-    """Give every product a copy of ``norm`` and what is before it, in place of the cluster."""
+def copy_into(products: list[Cluster], norm: list[gs.Node]) -> None:
+    """Give every product a copy of a normalisation and of what is before it."""
     for product in products:
         assert product.anchor is not None
         rows = product.anchor.inputs[0].name
-        product.chains[rows] = [*before_norm(norm), *product.chains.get(rows, ())]
+        product.chains[rows] = [*norm, *product.chains.get(rows, ())]
         product.name = NAME
-    clusters.drop(norm)

@@ -7,14 +7,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.faults.planter import Fault, change, plant
-from support.problems.warpgroup_layers import knowing_moments, matmul, normed, with_moments
+from support.problems.warpgroup_layers import (
+    knowing_moments,
+    matmul,
+    moments_of,
+    normed,
+    with_moments,
+)
 
 from wpk.build import load_nvrtc
 from wpk.dtypes import Precision
 from wpk.emulator import EmulatorError
 from wpk.extent import Extent
 from wpk.libraries.definition import finish, normalise, row_scales
-from wpk.problems import MOMENTS_GROUP, Matmul, MomentsMatmul, NormedMatmul, NormKind
+from wpk.problems import Matmul, MomentsMatmul, NormedMatmul, NormKind, moments_group
 from wpk.schedules import packings
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.registry import TEMPLATES
@@ -60,16 +66,6 @@ def batched(problem: Any, outer: int, middle: int) -> Any:
     )
 
 
-def moments_of(rows: Array, kind: NormKind) -> Array:
-    """Of each group of columns, in float64, as they lie in memory."""
-    groups = rows.reshape(*rows.shape[:-1], -1, MOMENTS_GROUP)
-    if kind is RMS:
-        return np.asarray((groups**2).mean(axis=-1))
-    mean = groups.mean(axis=-1)
-    squares = ((groups - mean[..., None]) ** 2).mean(axis=-1)
-    return np.stack([mean, squares], axis=-1).reshape(*rows.shape[:-1], -1)
-
-
 def drawn(execution: Any, template: Any, problem: Matmul, schedule: Any, mean: float) -> Any:
     """Memory of both factors and the epilogue's operands, and their numbers in float64.
 
@@ -99,9 +95,11 @@ def drawn(execution: Any, template: Any, problem: Matmul, schedule: Any, mean: f
         packings.pack(template.packing(problem, schedule), b, problem),
         *map(execution.memory, problem.epilogue.operands, operands),
     ]
-    return memory, *(each.astype(np.float64) for each in (a, b)), [
-        each.astype(np.float64) for each in operands
-    ]
+    return (
+        memory,
+        *(each.astype(np.float64) for each in (a, b)),
+        [each.astype(np.float64) for each in operands],
+    )
 
 
 def error_of_stored(
@@ -118,7 +116,7 @@ def error_of_stored(
     assert np.all(np.abs(y - reference) <= allowed)
     (found,) = execution.others
     exact = moments_of(y, problem.kind)
-    groups = y.reshape(*y.shape[:-1], -1, MOMENTS_GROUP)
+    groups = y.reshape(*y.shape[:-1], -1, moments_group(y.shape[-1]))
     size = (groups**2).mean(axis=-1)
     unit = 2.0**-24
     if problem.kind is RMS:
@@ -157,16 +155,21 @@ STORED_BY_WARPGROUPS = {
     "residual in shared memory": (storing(197, 192, 72), replace(TILE, persistent=3, residual=2)),
     "turns": (storing(197, 96, 136), WgmmaSchedule(128, 32, 64, 2, persistent=2, pingpong=1)),
     "parts in a cluster": (storing(70, 96, 256), replace(TILE, block_n=96, split=3, cluster=1)),
-    "small parts in a cluster": (storing(70, 32, 256), replace(TILE, block_n=32, split=4, cluster=1)),
+    "small parts in a cluster": (
+        storing(70, 32, 256),
+        replace(TILE, block_n=32, split=4, cluster=1),
+    ),
+    "wide groups in a cluster": (storing(70, 128, 256), replace(TILE, split=4, cluster=1)),
+    "wide groups of small parts": (storing(70, 128, 512), replace(TILE, split=6, cluster=1)),
     "parts in memory": (storing(70, 160, 256), replace(TILE, split=3)),
     "bf16": (storing(50, 160, 136, precision=Precision.BF16), TILE),
     "rms": (storing(50, 160, 136, RMS), TILE),
-    "three warpgroups": (storing(230, 192, 72), replace(TILE, block_m=192, block_n=96)),
+    "three warpgroups": (storing(230, 288, 72), replace(TILE, block_m=192, block_n=96)),
 }
 STORED_BY_WARPS = {
     "ragged": (storing(50, 160, 136), SMALL),
     "one row, odd elements": (storing(1, 96, 37), SMALL),
-    "batch": (batched(storing(33, 64, 64), 2, 3), SMALL),
+    "batch": (batched(storing(33, 64, 64), 2, 3), replace(SMALL, warps_n=1)),
     "many tiles": (storing(197, 192, 192), MmaSchedule(128, 64, 64, 4, 1, 3, early=1)),
     "parts": (storing(50, 96, 136), replace(SMALL, split=3)),
     "bf16, rms": (storing(50, 96, 100, RMS, precision=Precision.BF16), SMALL),
@@ -201,7 +204,10 @@ READ_BY_WARPS = {
 
 def _cases(by_warpgroups: dict[str, Any], by_warps: dict[str, Any]) -> list[Any]:
     return [
-        *(pytest.param(WGMMA, *each, id=f"warpgroups: {name}") for name, each in by_warpgroups.items()),
+        *(
+            pytest.param(WGMMA, *each, id=f"warpgroups: {name}")
+            for name, each in by_warpgroups.items()
+        ),
         *(pytest.param(MMA, *each, id=f"warps: {name}") for name, each in by_warps.items()),
     ]
 
@@ -228,10 +234,21 @@ def test_products_agree_with_float64(
 
 STORING, READING = (storing(70, 160, 136), TILE), (reading(70, 40, 160), TILE)
 STORING_FAULTS = [
-    Fault("moments are of what is not rounded", change("moments_of_rounded", "toFloat(vector[i])", "values[i]")),
-    Fault("squares are not centred", change("squares_centred", "values[e] - mean", "values[e]")),
-    Fault("a mean is of one lane's columns", change("mean_of_group", "warpSum<kLanes>(sum)", "sum")),
-    Fault("another group's place", change("group_of_moments", "column_ / kMomentsGroup", "column_ / (2 * kMomentsGroup)")),
+    Fault(
+        "moments are of what is not rounded",
+        change("moments_of_rounded", "(rounded)", "(accumulators)"),
+    ),
+    Fault(
+        "squares are not centred",
+        change("squares_centred", "toFloat(values[e]) - mean", "toFloat(values[e])"),
+    ),
+    Fault(
+        "a mean is of one lane's columns", change("mean_of_group", "warpSum<kLanes>(sum)", "sum")
+    ),
+    Fault(
+        "another group's place",
+        change("group_of_moments", "column_ / kGroup", "column_ / (2 * kGroup)"),
+    ),
 ]
 READING_FAULTS = [
     Fault("groups count as of one mean", change("means_differ", "square +=", "square *= 1 + 0 *")),
@@ -249,16 +266,16 @@ def test_right_kernels_pass_where_faults_are_planted(checking_execution: Any) ->
 @pytest.mark.parametrize("fault", STORING_FAULTS, ids=lambda fault: fault.name)
 def test_faults_of_storing_are_seen(fault: Fault, checking_execution: Any) -> None:
     problem, schedule = STORING
+    wrong = plant(WGMMA, fault)
     with pytest.raises((EmulatorError, AssertionError)):
-        wrong = plant(WGMMA, fault)
         assert error_of_stored(checking_execution, wrong, problem, schedule, 50.0) <= 1
 
 
 @pytest.mark.parametrize("fault", READING_FAULTS, ids=lambda fault: fault.name)
 def test_faults_of_reading_are_seen(fault: Fault, checking_execution: Any) -> None:
     problem, schedule = READING
+    wrong = plant(WGMMA, fault)
     with pytest.raises((EmulatorError, AssertionError)):
-        wrong = plant(WGMMA, fault)
         assert error_of_read(checking_execution, wrong, problem, schedule, 50.0) <= 1
 
 

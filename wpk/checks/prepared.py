@@ -52,7 +52,8 @@ class StepCase:
         """Whether every byte is what it may be; if not, the other methods say what is wrong, if anything."""
         written = {each.output.value.buffer: each._allowed for each in self._written}
         return (
-            len(written) == len(self._written)  # else outputs are in one buffer, and judged one by one
+            len(written)
+            == len(self._written)  # else outputs are in one buffer, and judged one by one
             and all(ranges is not None and ranges.holds(after[n]) for n, ranges in written.items())
             and all(same(after[name], self.images[name]) for name in self.images.keys() - written)
         )

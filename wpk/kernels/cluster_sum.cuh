@@ -41,6 +41,7 @@ template <class Problem, int V>
 struct NarrowOutputWithMoments : NarrowOutput<Problem, V>
 {
     using Moments = typename Problem::Moments;
+    static constexpr int n = Problem::n;
 };
 template <class Problem, int V, bool StoresMoments = kStoresMoments<Problem>>
 struct NarrowEpilogueOf

@@ -227,10 +227,10 @@ public:
         int row, bool isStored, const Number (&accumulators)[V], const Fetched& fetched) const
     {
         using Moments = typename Problem::Moments;
-        constexpr int width = Y::width, numbers = Moments::width;
+        constexpr int width = Y::width, numbers = Moments::width, kGroup = momentsGroup(Problem::n);
         const bool stores = isStored && column_ < stored_;
         YType* const out = y_ + rows_.template offset<Y>(row) + column_;
-        float rounded[V];
+        YType rounded[V];
         WPK_UNROLL
         for (int e = 0; e < V; e += width)
         {
@@ -242,13 +242,13 @@ public:
             Stored::store(values, vector.values);
             WPK_UNROLL
             for (int i = 0; i < width; ++i)
-                rounded[e + i] = toFloat(vector[i]); // @moments_of_rounded
+                rounded[e + i] = vector[i];
             if (stores)
                 wpk::store<YType, width>(out + e, vector);
         }
-        const Vector<float, numbers> moments = momentsOfGroup<numbers>(rounded);
-        const int group = column_ / kMomentsGroup; // @group_of_moments
-        if (stores && column_ % kMomentsGroup == 0)
+        const Vector<float, numbers> moments = momentsOfGroup<numbers, kGroup>(rounded); // @moments_of_rounded
+        const int group = column_ / kGroup; // @group_of_moments
+        if (stores && column_ % kGroup == 0)
             wpk::store<float, numbers>(moments_ + rows_.template offset<Moments>(row) + group * numbers, moments);
     }
 

@@ -1,5 +1,5 @@
 // Moments of rows that a product stores beside them (epilogue.cuh), for a product behind it that normalises the rows
-// (row_norm.cuh): of each group of 32 neighbouring columns the mean and the mean square of the differences from it, or
+// (row_norm.cuh): of each group of neighbouring columns the mean and the mean square of the differences from it, or
 // of an RMS norm the mean square alone. They are of elements as they are rounded in memory.
 //
 // Each group has a mean of its own, so that no variance is lost to it, and groups are put together as Chan, Golub and
@@ -13,33 +13,37 @@
 namespace wpk
 {
 
-constexpr int kMomentsGroup = 32; // columns; wpk/problems/row_moments.py
+// Columns of a group, of rows of so many (wpk/problems/row_moments.py).
+WPK_DEVICE constexpr int momentsGroup(int columns)
+{
+    return columns % 64 == 0 ? 64 : 32;
+}
 
 // Whether a product stores them: its unit names their place in memory, Moments, whose width is the numbers of a group.
 template <class Problem>
 inline constexpr bool kStoresMoments = requires { typename Problem::Moments; };
 
 // Those of a group of columns, V of which each of neighbouring lanes has, in all of them. All lanes of a warp call it.
-template <int Numbers, int V>
-WPK_DEVICE Vector<float, Numbers> momentsOfGroup(const float (&values)[V])
+template <int Numbers, int Group, class T, int V>
+WPK_DEVICE Vector<float, Numbers> momentsOfGroup(const T (&values)[V])
 {
-    constexpr int kLanes = kMomentsGroup / V;
-    constexpr float kOne = 1.0f / kMomentsGroup;
-    static_assert(kLanes * V == kMomentsGroup && (Numbers == 1 || Numbers == 2), "lanes share whole groups");
+    constexpr int kLanes = Group / V;
+    constexpr float kOne = 1.0f / Group;
+    static_assert(kLanes * V == Group && (Numbers == 1 || Numbers == 2), "lanes share whole groups");
     float mean = 0.0f;
     if constexpr (Numbers == 2)
     {
         float sum = 0.0f;
         WPK_UNROLL
         for (int e = 0; e < V; ++e)
-            sum += values[e];
+            sum += toFloat(values[e]);
         mean = warpSum<kLanes>(sum) * kOne; // @mean_of_group
     }
     float squares = 0.0f;
     WPK_UNROLL
     for (int e = 0; e < V; ++e)
     {
-        const float difference = values[e] - mean; // @squares_centred
+        const float difference = toFloat(values[e]) - mean; // @squares_centred
         squares += difference * difference;
     }
     squares = warpSum<kLanes>(squares) * kOne;

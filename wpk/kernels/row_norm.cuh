@@ -236,7 +236,7 @@ WPK_DEVICE void scaleByMoments(RowScale (&rows)[2], const OutputWindow<Rows>& wi
         const int row = first + i * 8; // @row_of_moments
         const bool isThere = row < window.rowEnd;
         float square;
-        mergeMoments<Moments::width, Problem::k / kMomentsGroup>(
+        mergeMoments<Moments::width, Problem::k / momentsGroup(Problem::k)>(
             isThere ? moments + window.rows.template offset<Moments>(row) : nullptr, rows[i].mean, square);
         rows[i].scale = isThere ? reciprocalRoot(square + asFloat(Problem::row_epsilon)) : 0.0f;
     }

@@ -22,7 +22,6 @@ from wpk.libraries.attention_reference import SPECIAL_FUNCTIONS, attend
 from wpk.libraries.definition import convolve, finish, multiply, normalise, row_scales
 from wpk.libraries.squeeze_reference import excite
 from wpk.problems import (
-    MOMENTS_GROUP,
     Attention,
     ClampedConvolution,
     Convolution,
@@ -34,6 +33,7 @@ from wpk.problems import (
     Problem,
     Squeeze,
     Tensor,
+    moments_group,
     whole_runs,
 )
 
@@ -163,7 +163,7 @@ def _normed_matmul(problem: NormedMatmul, rng: np.random.Generator) -> RandomCas
 
 def _moments(rows: Array, kind: NormKind) -> Array:
     """Of each group of columns, as a product stores them (`wpk.problems.MomentsMatmul`)."""
-    groups = rows.reshape(*rows.shape[:-1], -1, MOMENTS_GROUP)
+    groups = rows.reshape(*rows.shape[:-1], -1, moments_group(rows.shape[-1]))
     mean = groups.mean(axis=-1, keepdims=True) if kind is NormKind.LAYER else np.zeros(1)
     squares = ((groups - mean) ** 2).mean(axis=-1, keepdims=True)
     found = np.concatenate([mean, squares], axis=-1) if kind is NormKind.LAYER else squares

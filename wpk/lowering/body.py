@@ -60,12 +60,6 @@ class OperatorBody:
     beside: str = ""
 
     @property
-    def unread(self) -> tuple[str, ...]:
-        """The inputs that no node reads: what is known of others."""
-        read = {tensor.name for node in self.nodes for tensor in node.inputs}
-        return tuple(name for name in self.inputs if name not in read)
-
-    @property
     def onnx_nodes(self) -> tuple[str, ...]:
         """Names of the ONNX nodes that it computes."""
         return tuple(node.name for node in self.nodes if node.op != "Constant")

@@ -186,7 +186,7 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     body = body_of(node, functions)
     whole = next((reader for fits, reader in _WHOLE if fits(body)), None)
     if whole is None:
-        require_supported(body, SHAPES)
+        require_supported(until(body, body.output) if body.beside else body, SHAPES)
     require_one_output(node, {t.name for t in state.graph.outputs}, body.beside)
     inputs = {
         inner: state.view(outer)

@@ -14,7 +14,11 @@ from wpk.problems.operand import Tensor
 from wpk.problems.phrases import sentence
 from wpk.problems.problem import Accesses, Traffic
 from wpk.problems.resized_layout import resized
-from wpk.problems.row_moments import MOMENTS_GROUP, moments_contradictions, moments_of_row
+from wpk.problems.row_moments import (
+    WHOLE_MOMENTS,
+    moments_contradictions,
+    moments_of_row,
+)
 
 _WORDS = {NormKind.LAYER: "of layer-normed rows", NormKind.RMS: "of RMS-normed rows"}
 _ROWS_SUMMED = (0, 0, 0, 1)
@@ -102,9 +106,9 @@ class NormedMatmul(Matmul):
         """See `Matmul._resized`; rows with moments are whole groups."""
         if self.moments is None:
             return super()._resized(batch, m, n, k)
-        k = -(-k // MOMENTS_GROUP) * MOMENTS_GROUP
+        k = -(-k // WHOLE_MOMENTS) * WHOLE_MOMENTS
         plain = super()._resized(batch, m, n, k)
-        if plain is None:
+        if not isinstance(plain, NormedMatmul):
             return None
         before = self.batch[0].value, self.batch[1], self.m.value
         widths = moments_of_row(self.k, self.kind), moments_of_row(k, self.kind)

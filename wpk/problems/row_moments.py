@@ -12,27 +12,46 @@ from wpk.problems.operand import Tensor
 from wpk.problems.phrases import sentence
 from wpk.problems.problem import Traffic
 
-MOMENTS_GROUP = 32
-"""Neighbouring columns that have moments together."""
+_GROUPS = (64, 32)
+"""Neighbouring columns that have moments together: as many as divide a row. A warp that stores a row has a group of its
+columns, which all tiles of more columns allow; fewer would be more numbers to read."""
+
+WHOLE_MOMENTS = _GROUPS[-1]
+"""Columns of which a row with moments has a multiple."""
 
 _NUMBERS = {NormKind.LAYER: 2, NormKind.RMS: 1}
 
 
+def moments_group(columns: int) -> int:
+    """Return how many neighbours of so many columns have moments together; 0 where groups would not be whole."""
+    return next((group for group in _GROUPS if columns % group == 0), 0)
+
+
 def moments_of_row(columns: int, kind: NormKind) -> int:
-    """Return the numbers beside a row: of each group the mean and the mean square of the differences from it; of an RMS norm the mean square alone."""
-    return columns // MOMENTS_GROUP * _NUMBERS[kind]
+    """Return the numbers beside a row of whole groups.
+
+    Of each group they are the mean and the mean square of the differences from it; of an RMS norm the mean square
+    alone.
+    """
+    return columns // moments_group(columns) * _NUMBERS[kind]
 
 
 def moments_contradictions(
     moments: Tensor, columns: int, kind: NormKind
 ) -> Iterator[tuple[str, str]]:
     """The contradictions of moments of rows of so many columns."""
-    if columns % MOMENTS_GROUP:
-        yield "moments", f"of rows of {columns}, which are no groups of {MOMENTS_GROUP}"
+    if not moments_group(columns):
+        yield (
+            "moments",
+            f"of rows of {columns}, which are no groups of {' or '.join(map(str, _GROUPS))}",
+        )
     if kind not in _NUMBERS:
         yield "kind", f"{kind}, which has no moments"
     if moments.dtype is not DType.FP32 or moments.strides[3] != 1 or moments.padding:
-        yield "moments", f"{moments.dtype} with strides {moments.strides}; they are fp32, side by side"
+        yield (
+            "moments",
+            f"{moments.dtype} with strides {moments.strides}; they are fp32, side by side",
+        )
 
 
 @dataclass(frozen=True)
@@ -70,7 +89,10 @@ class MomentsMatmul(Matmul):
         yield from super().contradictions()
         yield from moments_contradictions(self.moments, self.n, self.kind)
         if self.y.dtype.bytes != 2 or self.y.strides[3] != 1 or self.y.padding:
-            yield "y", f"{self.y.dtype} with strides {self.y.strides}; rows with moments are of 16 bits, side by side"
+            yield (
+                "y",
+                f"{self.y.dtype} with strides {self.y.strides}; rows with moments are of 16 bits, side by side",
+            )
 
     def _siblings(self) -> Iterator[Matmul | None]:
         yield from ()

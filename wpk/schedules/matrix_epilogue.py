@@ -1,7 +1,14 @@
 """How matrix-like kernels store: the members of a unit's problem that epilogue.cuh reads."""
 
 from wpk.expression import cpp_type
-from wpk.problems import ClampedConvolution, Convolution, Matmul, MomentsMatmul, NormedMatmul, Tensor
+from wpk.problems import (
+    ClampedConvolution,
+    Convolution,
+    Matmul,
+    MomentsMatmul,
+    NormedMatmul,
+    Tensor,
+)
 from wpk.schedules.strided import constants_mask
 from wpk.schedules.unit import Member, Type
 

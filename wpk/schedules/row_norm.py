@@ -4,19 +4,22 @@ What its unit says, and what schedules of it take.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from wpk.performance import Columns, Work
 from wpk.problems import (
-    MOMENTS_GROUP,
     Convolution,
     Matmul,
     MomentsMatmul,
     NormedMatmul,
     NormKind,
     Tensor,
+    moments_group,
     moments_of_row,
 )
 from wpk.schedules.limit import Limit
 from wpk.schedules.unit import Member, Type, fp32_bits
+from wpk.targets import Target
 
 _FRAGMENT_SLOTS = {NormKind.LAYER: 12.0, NormKind.RMS: 4.0}
 """Issue slots of a warp for the moments of a fragment, 16 rows of 16 elements; from nvdisasm's listings."""
@@ -52,8 +55,9 @@ def norm_limits(problem: Matmul, columns: str = "block_n") -> Sequence[Limit]:
     if looks_at_rows(problem):
         return (_WHOLE_ROWS,)
     if isinstance(problem, MomentsMatmul):
-        whole = f"moments are of {MOMENTS_GROUP} columns, which a warp has together"
-        return (Limit(f"{columns} % {MOMENTS_GROUP} == 0", whole),)
+        group = moments_group(problem.n)
+        whole = f"moments are of {group} columns, which a warp has together"
+        return (Limit(f"{columns} % {group} == 0", whole),)
     return ()
 
 
@@ -75,7 +79,7 @@ def norm_members(problem: Matmul) -> dict[str, Member]:
 def _placed(moments: Tensor, columns: int, kind: NormKind) -> Type:
     """Moments of rows of so many columns; an access takes those of a group."""
     outer, middle, inner, one = moments.strides
-    numbers = moments_of_row(columns, kind) * MOMENTS_GROUP // columns
+    numbers = moments_of_row(columns, kind) * moments_group(columns) // columns
     return Type(f"wpk::Strided<float, {numbers}, {outer}, {middle}, {inner}, {one}>")
 
 
@@ -91,11 +95,32 @@ def looks_at_rows(problem: Convolution | Matmul) -> bool:
 
 def fragment_slots(problem: Convolution | Matmul) -> float:
     """Return the issue slots of a warp that looks at a fragment of its rows; 0 where it does not."""
-    looks = isinstance(problem, NormedMatmul) and looks_at_rows(problem)
-    return _FRAGMENT_SLOTS[problem.kind] if looks else 0.0
+    if not isinstance(problem, NormedMatmul) or not looks_at_rows(problem):
+        return 0.0
+    return _FRAGMENT_SLOTS[problem.kind]
 
 
 def fragment_products(problem: Convolution | Matmul) -> int:
     """Return the products of a warp that looks at a fragment of its rows besides multiplying it by the matrix."""
-    looks = isinstance(problem, NormedMatmul) and looks_at_rows(problem)
-    return _FRAGMENT_PRODUCTS[problem.kind] if looks else 0
+    if not isinstance(problem, NormedMatmul) or not looks_at_rows(problem):
+        return 0
+    return _FRAGMENT_PRODUCTS[problem.kind]
+
+
+def moments_moved(
+    work: Work, problem: Convolution | Matmul, columns: Columns, target: Target
+) -> Work:
+    """Add what moments of rows take: those that a tile reads, which its end waits for, and those that it stores."""
+    if isinstance(problem, MomentsMatmul):
+        stored = moments_of_row(problem.n, problem.kind) * problem.moments.dtype.bytes
+        beside = 1 + stored / (problem.n * problem.y.dtype.bytes)
+        return replace(work, store_bytes=work.store_bytes * beside)
+    if isinstance(problem, NormedMatmul) and problem.moments is not None:
+        row = moments_of_row(problem.k, problem.kind) * problem.moments.dtype.bytes
+        read = columns["block_m"] * row / target.transaction_bytes
+        return replace(
+            work,
+            block_transactions=work.block_transactions + read,
+            end_fetches=work.end_fetches + 1,
+        )
+    return work

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from subjects import problems
 
 from wpk.dtypes import DType, Precision
@@ -19,9 +21,12 @@ from wpk.problems import (
     NormedMatmul,
     NormKind,
     Tensor,
+    moments_group,
     moments_of_row,
 )
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
+
+Array = NDArray[Any]
 
 TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
 BIAS = Tensor(DType.FP32, (0, 1, 0, 0))
@@ -109,6 +114,16 @@ def _moments(problem: Matmul, columns: int, kind: NormKind) -> Tensor:
     width = moments_of_row(columns, kind)
     matrix = problem.m.value * width
     return Tensor(DType.FP32, (problem.batch[1] * matrix, matrix, width, 1), alignment=4)
+
+
+def moments_of(rows: Array, kind: NormKind) -> Array:
+    """Of each group of columns, in float64, as they lie in memory."""
+    groups = rows.reshape(*rows.shape[:-1], -1, moments_group(rows.shape[-1]))
+    if kind is NormKind.RMS:
+        return np.asarray((groups**2).mean(axis=-1))
+    mean = groups.mean(axis=-1)
+    squares = ((groups - mean[..., None]) ** 2).mean(axis=-1)
+    return np.stack([mean, squares], axis=-1).reshape(*rows.shape[:-1], -1)
 
 
 def in_precisions(cases: Iterable[Any], precisions: Sequence[Precision]) -> pytest.MarkDecorator:

@@ -47,7 +47,9 @@ def beside_rows(moments: View, whole: View, rows: Tensor) -> Tensor:
     if one != 1 or any(stride % columns for stride in outer):
         raise RefusedError("moments of what are no whole rows")
     strides = (*(stride // columns * width for stride in outer), 1)
-    return replace(moments.tensor(), strides=strides, alignment=moments.shape[-1] * DType.FP32.bytes)
+    return replace(
+        moments.tensor(), strides=strides, alignment=moments.shape[-1] * DType.FP32.bytes
+    )
 
 
 def with_moments(lowered: LoweredProblem, moments: View, whole: View) -> LoweredProblem:

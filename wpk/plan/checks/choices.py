@@ -87,9 +87,7 @@ def _check_call(sized: SizedPlan, step: Step, image: LibraryImage, path: str) ->
             )
 
 
-def _check_launch(
-    sized: SizedPlan, launch: Launch, inputs: int, outputs: int, path: str
-) -> None:
+def _check_launch(sized: SizedPlan, launch: Launch, inputs: int, outputs: int, path: str) -> None:
     kernel = sized.plan.kernels.get(launch.kernel)
     if kernel is None or kernel.entry != launch.entry:
         raise wrong(f"{path}.kernel", f"no kernel {launch.entry!r} {launch.kernel[:12]!r}")

@@ -13,6 +13,7 @@ from wpk.schedules.row_norm import (
     fragment_slots,
     is_centred,
     looks_at_rows,
+    moments_moved,
 )
 from wpk.schedules.split import sum_registers
 from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
@@ -189,6 +190,7 @@ def work(
         cluster_blocks=_cluster_blocks(columns),
         end_fetches=_end_fetches(product, problem, columns, target),
     )
+    tiles = moments_moved(tiles, problem, columns, target)
     return in_turn(_with_moments(tiles, problem, columns), columns)
 
 
