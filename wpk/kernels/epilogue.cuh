@@ -247,7 +247,7 @@ public:
                 wpk::store<YType, width>(out + e, vector);
         }
         const Vector<float, numbers> moments = momentsOfGroup<numbers, kGroup>(rounded); // @moments_of_rounded
-        const int group = column_ / kGroup; // @group_of_moments
+        const int group = column_ / kGroup;                                              // @group_of_moments
         if (stores && column_ % kGroup == 0)
             wpk::store<float, numbers>(moments_ + rows_.template offset<Moments>(row) + group * numbers, moments);
     }
