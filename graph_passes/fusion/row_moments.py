@@ -95,7 +95,7 @@ def _moments(graph: gs.Graph, x: gs.Tensor, kind: str) -> Moments:
     outer, columns = list(dims(x) or [])[:-1], int(x.shape[-1])
     group = moments_group(columns)
     shape = [*outer, columns // group, group]
-    target = made.parts.ints([*[0] * len(outer), *shape[-2:]])
+    target = made.parts.ints([*[0] * len(outer), columns // group, group])
     rows = made.parts.add("Reshape", wide, target, shape=shape)
     if kind == RMS_NORM:
         moments = made.mean(made.add("Mul", rows, rows), -1)
