@@ -1,7 +1,7 @@
 """Moments of rows, which a product stores beside them for a product behind it that normalises them (row_moments.cuh)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from wpk.dtypes import DType
@@ -11,6 +11,7 @@ from wpk.problems.normalisation import ELEMENT_OPERATIONS, NormKind
 from wpk.problems.operand import Tensor
 from wpk.problems.phrases import sentence
 from wpk.problems.problem import Traffic
+from wpk.problems.resized_layout import resized
 
 _GROUPS = (64, 32)
 """Neighbouring columns that have moments together: as many as divide a row. A warp that stores a row has a group of its
@@ -94,5 +95,19 @@ class MomentsMatmul(Matmul):
                 f"{self.y.dtype} with strides {self.y.strides}; rows with moments are of 16 bits, side by side",
             )
 
-    def _siblings(self) -> Iterator[Matmul | None]:
-        yield from ()
+    def _resized(self, batch: tuple[int, int], m: int, n: int, k: int) -> Matmul | None:
+        """See `Matmul._resized`; rows are whole groups, as wide as here, so that schedules that have such are legal."""
+        group = moments_group(self.n)
+        groups = -(-n // group)
+        if group == WHOLE_MOMENTS:
+            groups |= 1  # of an even number wider ones would do
+        plain = super()._resized(batch, m, groups * group, k)
+        if not isinstance(plain, MomentsMatmul):
+            return None
+        before = self.batch[0].value, self.batch[1], self.m.value
+        widths = (moments_of_row(each.n, self.kind) for each in (self, plain))
+        of_before, of_after = (
+            (*rows, w) for rows, w in zip((before, (*batch, m)), widths, strict=True)
+        )
+        moments = resized(self.moments, of_before, of_after, spread=True)
+        return None if moments is None else replace(plain, moments=moments)
