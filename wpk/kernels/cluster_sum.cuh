@@ -30,7 +30,7 @@ struct Narrow<Tensors<Ts...>, V>
     using Type = Tensors<typename Narrow<Ts, V>::Type...>;
 };
 template <class Problem, int V>
-struct NarrowOutput
+struct NarrowEpilogue
 {
     using Y = typename Narrow<typename Problem::Y, V>::Type;
     using Operands = typename Narrow<typename Problem::Operands, V>::Type;
@@ -38,23 +38,14 @@ struct NarrowOutput
     static constexpr int y_padding = Problem::y_padding;
 };
 template <class Problem, int V>
-struct NarrowOutputWithMoments : NarrowOutput<Problem, V>
+struct NarrowEpilogueWithMoments : NarrowEpilogue<Problem, V>
 {
     using Moments = typename Problem::Moments;
     static constexpr int n = Problem::n;
 };
-template <class Problem, int V, bool StoresMoments = kStoresMoments<Problem>>
-struct NarrowEpilogueOf
-{
-    using Type = NarrowOutput<Problem, V>;
-};
 template <class Problem, int V>
-struct NarrowEpilogueOf<Problem, V, true>
-{
-    using Type = NarrowOutputWithMoments<Problem, V>;
-};
-template <class Problem, int V>
-using NarrowEpilogue = typename NarrowEpilogueOf<Problem, V>::Type;
+using NarrowEpilogueOf =
+    Select<kStoresMoments<Problem>, NarrowEpilogueWithMoments<Problem, V>, NarrowEpilogue<Problem, V>>;
 
 } // namespace detail
 
@@ -122,7 +113,7 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
             return adds && inShare < kShare && row < Shape::blockM && window.firstRow + row < window.rowEnd;
         };
         const int firstRow = window.firstRow + rank * kShare + ofShare;
-        using Columns = EpilogueColumns<detail::NarrowEpilogue<Problem, V>, Rows, V>;
+        using Columns = EpilogueColumns<detail::NarrowEpilogueOf<Problem, V>, Rows, V>;
         const Columns columns(window, column);
         float* const matrix = reinterpret_cast<float*>(shared);
         keepPartialSums<Shape, V>(sums, matrix);
@@ -160,11 +151,10 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         WPK_UNROLL
         for (int item = 0; item < kItems; ++item)
         {
-            const int row = firstRow + item * kAtOnce;
             if constexpr (kStoresMoments<Problem>)
-                columns.storeWithMoments(row, isStored(item), values[item], fetched[item]);
+                columns.storeWithMoments(firstRow + item * kAtOnce, isStored(item), values[item], fetched[item]);
             else if (isStored(item))
-                columns.store(row, values[item], fetched[item]);
+                columns.store(firstRow + item * kAtOnce, values[item], fetched[item]);
         }
     }
     else
