@@ -41,6 +41,7 @@ SAMPLE = {
     "recurrent": "fp16",
     "transposed_output": "fp16",
     "vision_transformer": "fp16",
+    "pre_norm": "fp16",
     "bert_with_mask": "bf16",
     "fire_and_inception": "tf32",
     "mobilenet_v3": "fp16",

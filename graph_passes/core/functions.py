@@ -76,6 +76,8 @@ def make_call(
     output: gs.Tensor,
     chains: Mapping[str, Chain] | None = None,
     stem: str | None = None,
+    *,
+    beside: gs.Tensor | None = None,
 ) -> gs.Node:
     """Replace ``nodes`` by one call of a new function that holds them.
 
@@ -87,20 +89,22 @@ def make_call(
         chains: For the name of a tensor that the nodes read: nodes outside, in order, the last of
             which makes that tensor. They are copied into the body and stay where they are.
         stem: What its name begins with; by default the operators of its first nodes.
+        beside: What the function gives besides ``output``, if anything.
 
     Returns:
         The call. Its inputs are the tensors that the body reads, in order of first use.
     """
     body = _Body(nodes, chains or {})
+    outputs = [output] if beside is None else [output, beside]
     name = _new_function_name(graph, nodes, stem)
-    graph.functions.append(body.function(name, output, graph.opset))
+    graph.functions.append(body.function(name, outputs, graph.opset))
     sources = [body.sources[key] for key in body.inputs]
     for node in nodes:
         node.inputs.clear()
         node.outputs.clear()
     gone = {id(node) for node in nodes}
     graph.nodes = [node for node in graph.nodes if id(node) not in gone]
-    call = gs.Node(name, name, inputs=sources, outputs=[output], domain=DOMAIN)
+    call = gs.Node(name, name, inputs=sources, outputs=outputs, domain=DOMAIN)
     graph.nodes.append(call)
     graph.ir_version = max(graph.ir_version or 0, function_ir_version(graph.opset))
     return call
@@ -117,13 +121,13 @@ class _Body:
         for node in nodes:
             self._add(node, chains)
 
-    def function(self, name: str, output: gs.Tensor, opset: int) -> gs.Function:
+    def function(self, name: str, outputs: Sequence[gs.Tensor], opset: int) -> gs.Function:
         return gs.Function(
             name,
             domain=DOMAIN,
             nodes=self.nodes,
             inputs=list(self.inputs.values()),
-            outputs=[self.copied[id(output)]],
+            outputs=[self.copied[id(each)] for each in outputs],
             opset=opset,
             import_domains=[onnx.helper.make_opsetid("", opset)],
         )
@@ -176,14 +180,19 @@ def outside_inputs(node: gs.Node) -> Iterator[gs.Tensor]:
 
 def _new_function_name(graph: gs.Graph, nodes: Sequence[gs.Node], stem: str | None) -> str:
     """Name a function after what it computes, with the first free number."""
-    words = [n.op.lower() for n in nodes if n.domain in ONNX_DOMAINS and n.op not in _UNNAMED]
-    words = words or [node.op.lower() for node in nodes]
-    stem = stem or "_".join(words[:MAX_WORDS_IN_NAME])
+    stem = stem or stem_of(nodes)
     taken = {f.name for f in graph.functions} | {node.name for node in graph.nodes}
     number = len(graph.functions)
     while f"{stem}_{number}" in taken:
         number += 1
     return f"{stem}_{number}"
+
+
+def stem_of(nodes: Sequence[gs.Node]) -> str:
+    """Return the operators of the first nodes as one word."""
+    words = [n.op.lower() for n in nodes if n.domain in ONNX_DOMAINS and n.op not in _UNNAMED]
+    words = words or [node.op.lower() for node in nodes]
+    return "_".join(words[:MAX_WORDS_IN_NAME])
 
 
 _UNNAMED = ("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")

@@ -1,6 +1,6 @@
 """Grow sets of nodes that become one function.
 
-A cluster gives one tensor. Everything in it is an ancestor of that tensor and nothing else that it
+A cluster gives one tensor, and perhaps moments of its rows. Everything in it is an ancestor of that tensor and nothing else that it
 makes is read outside, so clusters can never wait for each other in a circle: a node of A that
 reads B, and a node of B that reads A, would already be a cycle of single nodes.
 """
@@ -47,6 +47,21 @@ Takes = Callable[[Sequence[gs.Node], str], bool]
 """Asked before two consecutive subsets are merged, given the nodes of both and what merging means; whether to."""
 
 
+@dataclass(frozen=True)
+class Moments:
+    """Moments of the rows that a cluster gives, which it gives too (`wpk.graph_passes.fusion.row_moments`).
+
+    Attributes:
+        kind: The operator that they are for.
+        nodes: What computes them from the cluster's output.
+        tensor: They themselves.
+    """
+
+    kind: str
+    nodes: list[gs.Node]
+    tensor: gs.Variable
+
+
 @dataclass
 class Cluster:
     """Nodes that become one function.
@@ -57,6 +72,7 @@ class Cluster:
         anchor: The node that decides the kernel; None for an element-wise graph.
         chains: For the name of a tensor that the nodes read: nodes outside to copy into the body.
         name: What the function is called; by default after its nodes.
+        moments: Of the rows that it gives, where it gives them.
     """
 
     nodes: list[gs.Node]
@@ -64,6 +80,7 @@ class Cluster:
     anchor: gs.Node | None = None
     chains: dict[str, Chain] = field(default_factory=dict)
     name: str | None = None
+    moments: Moments | None = None
 
 
 class Clusters:

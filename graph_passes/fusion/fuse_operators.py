@@ -17,7 +17,8 @@ operators could have:
 5. Casts and views go into the operators that read them, copied where several do; views that
    cannot be read in place go into the operator that writes them.
 6. A product, the softmax that reads it and the product that reads that become one: attention.
-7. So do a normalisation without parameters and the product that alone reads its rows;
+7. So do a normalisation without parameters and the product that alone reads its rows; where a product in front makes
+   these rows, it gives their moments as well;
 8. and a global mean, two products of the row that it gives and what scales by them: a squeeze.
 """
 
@@ -28,7 +29,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.graph_passes.core import GraphPass, PassResult, Refusal
-from wpk.graph_passes.core.functions import make_call
+from wpk.graph_passes.core.functions import make_call, stem_of
 from wpk.graph_passes.core.kinds import (
     ANCHORS,
     SOFTMAX,
@@ -40,9 +41,10 @@ from wpk.graph_passes.core.kinds import (
 from wpk.graph_passes.core.query import dims, is_op
 from wpk.graph_passes.fusion.absorb import absorb_views, waits_for_readers
 from wpk.graph_passes.fusion.attention import join_attention
-from wpk.graph_passes.fusion.clusters import Clusters, Takes
+from wpk.graph_passes.fusion.clusters import Cluster, Clusters, Takes
 from wpk.graph_passes.fusion.norm_groups import take_groups
 from wpk.graph_passes.fusion.normed_products import join_normed_products
+from wpk.graph_passes.fusion.row_moments import join_row_moments
 from wpk.graph_passes.fusion.squeeze import join_squeezes
 
 
@@ -71,14 +73,28 @@ class FuseOperators(GraphPass):
 
         clusters = plan_operators(graph, refuse, partial(self.takes, result))
         if self._norms:
+            join_row_moments(clusters)
             join_normed_products(clusters)
         if self._clusters:
             join_squeezes(clusters)
         for cluster in clusters.all:
-            make_call(graph, cluster.nodes, cluster.output, cluster.chains, cluster.name)
+            _make_call(graph, cluster)
             result.rewritten += 1
         result.refusals += refusals
         return result
+
+
+def _make_call(graph: gs.Graph, cluster: Cluster) -> None:
+    moments = cluster.moments
+    own, beside = ([], None) if moments is None else (moments.nodes, moments.tensor)
+    make_call(
+        graph,
+        [*cluster.nodes, *own],
+        cluster.output,
+        cluster.chains,
+        cluster.name or stem_of(cluster.nodes),
+        beside=beside,
+    )
 
 
 def plan_operators(

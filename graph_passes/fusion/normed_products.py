@@ -5,7 +5,7 @@
 `NormIntoProduct` has moved the parameters into the weights. A product's kernel reads x itself, takes each row's
 mean and mean square from the tiles that it multiplies, and applies both to its sums. Several products get a copy
 each, as they do of a cast. All blocks that have a part of a row look at all of it, which is why it competes
-with a kernel that normalises once.
+with a kernel that normalises once; and with a product in front that stores the rows' moments (`row_moments`).
 """
 
 from collections.abc import Iterator
@@ -25,18 +25,21 @@ NORMED = "products normalise the rows that they read"
 def join_normed_products(clusters: Clusters) -> None:
     """Put every normalisation that products alone read into these."""
     for norm in list(clusters.all):
-        if not _is_norm(norm):
-            continue
-        products = list(_readers(clusters, norm.output))
-        taken = [each for each in products if each is not None and _is_product(norm, each)]
-        if not taken or len(taken) < len(products):
-            continue
-        nodes = [*norm.nodes, *(node for each in taken for node in each.nodes)]
-        if clusters.takes(nodes, NORMED):
-            _copy_into(clusters, norm, taken)
+        products = products_behind(clusters, norm) if is_norm(norm) else []
+        nodes = [*norm.nodes, *(node for each in products for node in each.nodes)]
+        if products and clusters.takes(nodes, NORMED):
+            copy_into(products, before_norm(norm))
+            clusters.drop(norm)
 
 
-def _is_norm(cluster: Cluster) -> bool:
+def products_behind(clusters: Clusters, norm: Cluster) -> list[Cluster]:
+    """The products that read what ``norm`` gives and can normalise it themselves; none if anybody else reads it."""
+    readers = list(_readers(clusters, norm.output))
+    taken = [each for each in readers if each is not None and _is_product(norm, each)]
+    return taken if len(taken) == len(readers) else []
+
+
+def is_norm(cluster: Cluster) -> bool:
     """Whether a cluster is nothing but a normalisation of many rows, without parameters."""
     node = cluster.anchor
     if node is None or not is_op(node, *NORMS) or not is_bare(node) or why_no_rows(node):
@@ -59,7 +62,7 @@ def _readers(clusters: Clusters, tensor: gs.Tensor) -> Iterator[Cluster | None]:
 def _is_product(norm: Cluster, cluster: Cluster) -> bool:
     """Whether a cluster multiplies whole rows of what ``norm`` gives, of the type of its matrix in memory."""
     node = cluster.anchor
-    if node is None or not is_op(node, "Gemm", "MatMul") or node.attrs.get("transA", 0):
+    if node is None or not is_plain_product(cluster) or node.attrs.get("transA", 0):
         return False
     rows, weight = node.inputs[0], node.inputs[1]
     if not isinstance(weight, gs.Constant) or rank(weight) != 2:
@@ -69,20 +72,25 @@ def _is_product(norm: Cluster, cluster: Cluster) -> bool:
     if source is not norm.output or not all(rounds(link) or keeps_rows(link) for link in chain):
         return False
     others = (tensor for each in cluster.nodes for tensor in each.inputs)
-    stored = stored_type(_before(norm)[0].inputs[0])
+    stored = stored_type(before_norm(norm)[0].inputs[0])
     narrow = stored is not None and stored.bytes == 2 and stored is stored_type(weight)
     return narrow and sum(tensor is rows for tensor in others) == 1
 
 
-def _before(norm: Cluster) -> list[gs.Node]:
+def before_norm(norm: Cluster) -> list[gs.Node]:
     """The nodes of a normalisation behind the casts and views that it copies."""
     return [*norm.chains.get(norm.nodes[0].inputs[0].name, ()), *norm.nodes]
 
 
-def _copy_into(clusters: Clusters, norm: Cluster, products: list[Cluster]) -> None:
+def is_plain_product(cluster: Cluster) -> bool:
+    """Whether a cluster is a product and what is around it, no part of another operator or with rows of its own kind."""
+    return is_op(cluster.anchor, "Gemm", "MatMul") and cluster.name is None and not cluster.moments
+
+
+def copy_into(products: list[Cluster], norm: list[gs.Node]) -> None:
+    """Give every product a copy of a normalisation and of what is before it."""
     for product in products:
         assert product.anchor is not None
         rows = product.anchor.inputs[0].name
-        product.chains[rows] = [*_before(norm), *product.chains.get(rows, ())]
+        product.chains[rows] = [*norm, *product.chains.get(rows, ())]
         product.name = NAME
-    clusters.drop(norm)

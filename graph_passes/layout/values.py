@@ -113,7 +113,8 @@ class LayoutPlan:
             if is_graph_output(self._graph, tensor):
                 return f"'{tensor.name}' is a graph output and keeps its order"
         if is_call(node):
-            return None
+            beside = len(node.outputs) > 1
+            return "it gives moments of its rows, and keeps their order" if beside else None
         if is_op(node, *VIEWS):
             return None if _keeps_pixels(node) else f"{node.op} changes more than channels"
         return why_not_follow(node)

@@ -310,3 +310,27 @@ def test_blocks_cover_everything_in_order(count: int, monkeypatch: pytest.Monkey
 def test_an_error_in_a_block_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         by_blocks(100 * BLOCK, lambda block: 1 // (block.start - 50 * BLOCK))
+
+
+def test_every_output_is_judged() -> None:
+    """A step with a second output: right if both are, and wrong if either is not."""
+    first, second = prepared(DType.FP16, 0.1), prepared(DType.FP32, 0.1)
+    images = {"b": first.images["b"], "c": second.images["b"], "x": first.images["x"]}
+    value = replace(second.output.value, buffer="c", name="z")
+    beside = replace(second, images=images, output=replace(second.output, value=value))
+    both = replace(first, images=images, beside=(beside,))
+    right = {**after(first), "c": after(second)["b"]}
+    assert both.fits(right)
+    assert passes_thoroughly(both, right)
+    assert both.bytes > first.bytes
+    for left in (
+        {**right, "c": after(second, 0.2)["b"]},
+        {**right, "b": after(first, 0.2)["b"]},
+        {**right, "c": images["c"]},
+    ):
+        assert not both.fits(left)
+        assert not both.compare(left).passed
+    stray = right["c"].copy()
+    stray[0] ^= 1
+    assert not both.fits({**right, "c": stray})
+    assert both.stray({**right, "c": stray}) == 1

@@ -11,13 +11,19 @@ import pytest
 from subjects import problems
 from support.launches.warpgroup_steps import Step, Tile, operands, operands_of, template
 from support.numbers.fp32_operands import OPERANDS, OWN, activations, errors, fused_chain, leaning
-from support.problems.warpgroup_layers import limited, normed
+from support.problems.warpgroup_layers import (
+    knowing_moments,
+    limited,
+    moments_of,
+    normed,
+    with_moments,
+)
 
 from wpk.device import CudaDevice
 from wpk.dtypes import DType, Precision
 from wpk.emulator import Emulator
 from wpk.execution import BoundLaunch
-from wpk.problems import Convolution, Epilogue, Matmul, NormKind, Tensor
+from wpk.problems import Convolution, Epilogue, Matmul, MomentsMatmul, NormKind, Tensor
 from wpk.schedules.conv_halo import HaloSchedule
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
@@ -66,6 +72,12 @@ PROBLEMS: dict[str, Convolution | Matmul] = {
     "four tiles of rows": matmul(197, 264, 1544, HALF),
     "layer-normed rows": normed(matmul(197, 264, 776, HALF), NormKind.LAYER),
     "root-mean-square-normed rows": normed(matmul(130, 136, 264, BRAIN), NormKind.RMS),
+    "rows with known moments": knowing_moments(normed(matmul(197, 264, 768, HALF), NormKind.LAYER)),
+    "root-mean-square-normed rows with known moments": knowing_moments(
+        normed(matmul(130, 136, 288, BRAIN), NormKind.RMS)
+    ),
+    "rows with moments": with_moments(matmul(197, 384, 776, HALF), NormKind.LAYER),
+    "rows with mean squares": with_moments(matmul(130, 160, 264, BRAIN), NormKind.RMS),
     "b across": matmul(130, 136, 264, HALF, constant=False),
     "tf32, 64 of 56x56": convolution(64, 64, 56, 3, 1, 1, SINGLE),
     "tf32, 512 of 7x7": convolution(512, 512, 7, 3, 1, 3, SINGLE),
@@ -175,9 +187,13 @@ def test_agrees_with_float64(
 ) -> None:
     memory = operands(problem, schedule, seed=4)
     step = Step(hopper, problem, schedule, memory)
-    error = np.abs(step.run().astype(np.float64) - memory.expected)
+    result = step.run().astype(np.float64)
+    error = np.abs(result - memory.expected)
+    moments = step.moments() if isinstance(problem, MomentsMatmul) else None
     step.free()
     assert (error <= memory.allowed).all(), f"{float((error / memory.allowed).max())} times too far"
+    if isinstance(problem, MomentsMatmul):
+        np.testing.assert_allclose(moments, moments_of(result, problem.kind), 1e-5, 1e-5)
 
 
 MANY, DEEP = convolution(128, 256, 28, 3, 1, 32, HALF), convolution(512, 512, 7, 3, 1, 32, HALF)

@@ -6,13 +6,16 @@ wrote reads as NaN.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from functools import singledispatch
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import as_strided
+from support.problems.warpgroup_layers import moments_of
 
 from wpk.dims import evaluate
 from wpk.expression import Operand
@@ -28,6 +31,7 @@ from wpk.problems import (
     IndexedRead,
     IndexedWrite,
     Matmul,
+    MomentsMatmul,
     Normalisation,
     NormedMatmul,
     Pad,
@@ -39,6 +43,7 @@ from wpk.problems import (
     Squeeze,
     Tensor,
     TopIndices,
+    moments_of_row,
 )
 from wpk.problems.normalisation import NormKind
 from wpk.problems.pooling import PoolKind
@@ -242,18 +247,44 @@ def _(problem: Matmul, operator: Any, memory: Memory) -> None:
 
 
 @run.register
+def _(problem: MomentsMatmul, operator: Any, memory: Memory) -> None:
+    plain = {f.name: getattr(problem, f.name) for f in fields(Matmul)}
+    run(Matmul(**plain), SimpleNamespace(**{**vars(operator), "problem": Matmul(**plain)}), memory)
+    m = evaluate(problem.m.expression, memory.dims)
+    batch = evaluate(problem.batch[0].expression, memory.dims), problem.batch[1]
+    rows = _wide(memory.view(operator.outputs[0], problem.y, (*batch, m, problem.n)))
+    found = moments_of(rows, problem.kind)
+    memory.view(operator.outputs[1], problem.moments, found.shape)[...] = found
+
+
+@run.register
 def _(problem: NormedMatmul, operator: Any, memory: Memory) -> None:
     m = evaluate(problem.m.expression, memory.dims)
     batch = evaluate(problem.batch[0].expression, memory.dims), problem.batch[1]
     a = _wide(memory.view(operator.inputs[0], problem.a, (*batch, m, problem.k)))
     b = _wide(memory.view(operator.inputs[1], problem.b, (*batch, problem.k, problem.n)))
     mean, sums = np.zeros(1), np.zeros(1)
+    behind = list(operator.inputs[2 + len(problem.epilogue.operands) :])
     if problem.sums is not None:
         mean = a.mean(axis=-1, keepdims=True)
-        sums = _wide(memory.view(operator.inputs[-1], problem.sums, (*batch, m, problem.n)))
-    scale = 1 / np.sqrt(((a - mean) ** 2).mean(axis=-1, keepdims=True) + problem.epsilon)
+        sums = _wide(memory.view(behind.pop(0), problem.sums, (*batch, m, problem.n)))
+    square = ((a - mean) ** 2).mean(axis=-1, keepdims=True)
+    if problem.moments is not None:
+        shape = (*batch, m, moments_of_row(problem.k, problem.kind))
+        mean, square = _merged(_wide(memory.view(behind.pop(0), problem.moments, shape)), problem)
+    assert not behind
+    scale = 1 / np.sqrt(square + problem.epsilon)
     product = scale * (a @ b - mean * sums)
     _store(memory, operator, problem.y, _epilogue(memory, operator, 2, product))
+
+
+def _merged(moments: Any, problem: NormedMatmul) -> tuple[Any, Any]:
+    """Mean and mean square of whole rows, of those of their groups."""
+    if problem.kind is NormKind.RMS:
+        return np.zeros(1), moments.mean(axis=-1, keepdims=True)
+    means, squares = moments[..., ::2], moments[..., 1::2]
+    mean = means.mean(axis=-1, keepdims=True)
+    return mean, (squares + (means - mean) ** 2).mean(axis=-1, keepdims=True)
 
 
 @run.register

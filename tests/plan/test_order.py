@@ -107,8 +107,8 @@ def test_operators_touch_nothing_but_their_values(name: str, tmp_path: Path) -> 
     program = lower_model(handwritten.write(name, tmp_path), {}, Precision.FP16).program
     seen = 0
     for operator in program.operators:
-        inputs, output = operator.problem.accesses()
-        pairs = zip((*operator.inputs, *operator.outputs), (*inputs, output), strict=True)
+        touches = (*operator.problem.reads(), *operator.problem.writes())
+        pairs = zip((*operator.inputs, *operator.outputs), touches, strict=True)
         for own, access in pairs:
             if own not in program.values or access is None:
                 continue

@@ -38,11 +38,13 @@ class Execution:
 
     Attributes:
         statistics: Of the last launch.
+        others: Outputs of the last problem that was executed besides the first one, over their domains.
     """
 
     def __init__(self, checking: bool) -> None:
         self.checking = checking
         self.statistics: Statistics | None = None
+        self.others: list[Array] = []
         self._computed: list[Array] = []
 
     def memory(self, tensor: Tensor, values: Array) -> Array:
@@ -65,9 +67,15 @@ class Execution:
         The output's padding must come back zero, and what lies between rows untouched; counters are
         zero again.
         """
-        y = problem.y
-        output = guarded(np.zeros(_span(y, shape), y.dtype.numpy))
-        output.view(np.uint8)[...] = _POISON
+        dims = dims or {}
+        _, *further = problem.writes()
+        written = [(problem.y, shape)]
+        for each in further:
+            sizes = tuple(dim_expressions.evaluate(extent, dims) for extent in each.extents)
+            written.append((each.tensor, sizes))
+        outputs = [guarded(np.zeros(_span(*each), each[0].dtype.numpy)) for each in written]
+        for output in outputs:
+            output.view(np.uint8)[...] = _POISON
         of_array = {
             id(array): guarded(array) for array in inputs
         }  # one may be read as several inputs
@@ -80,17 +88,27 @@ class Execution:
         sources = {s.digest: s for s in template.instantiate(problem, schedule)}
         for launch in template.launches(problem, schedule):
             library = compile_unit(sources[launch.kernel], checking=self.checking)
-            self._launch(library, launch, held, output, dims or {})
-        result = _view(output, y, shape).astype(np.float64)
-        _check_the_rest(output, y, shape)
+            self._launch(library, launch, held, outputs, dims)
+        results = [
+            _view(output, *each).astype(np.float64)
+            for output, each in zip(outputs, written, strict=True)
+        ]
+        for output, each in zip(outputs, written, strict=True):
+            _check_the_rest(output, *each)
+        result, *self.others = results
         return result
 
     def _launch(
-        self, library: Any, launch: Launch, inputs: list[Array], output: Array, dims: dict[str, int]
+        self,
+        library: Any,
+        launch: Launch,
+        inputs: list[Array],
+        outputs: list[Array],
+        dims: dict[str, int],
     ) -> None:
         arguments: list[Any] = []
         counters = guarded(np.zeros(0, np.int32))
-        awaited = [*self._computed, output]
+        awaited = [*self._computed, *outputs]
         for argument in launch.arguments:
             match argument:
                 case InputArgument(index):
@@ -99,8 +117,8 @@ class Execution:
                     arguments.append(dim_expressions.evaluate(expression, dims))
                 case TensorMapArgument():
                     arguments.append(_tensor_map(argument, inputs[argument.index], dims))
-                case OutputArgument():
-                    arguments.append(output)
+                case OutputArgument(index):
+                    arguments.append(outputs[index])
                 case WorkspaceArgument(size):
                     scratch = np.zeros(dim_expressions.evaluate(size, dims), np.uint8)
                     scratch[...] = _POISON

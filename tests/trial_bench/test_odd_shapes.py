@@ -14,6 +14,7 @@ from support.faults.planter import Fault, change, plant, put
 from support.plans.candidates import kernel
 from support.problems import attentions
 from support.problems.fused_convolutions import fused_convolution
+from support.problems.warpgroup_layers import with_moments
 
 from wpk.assembly.implementation import generated
 from wpk.build import CompilePool, KernelCache
@@ -24,7 +25,16 @@ from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.lowering.program import Operator
 from wpk.phases import Phases
-from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Pooling, Problem, Tensor
+from wpk.problems import (
+    ClampedConvolution,
+    Convolution,
+    Epilogue,
+    Matmul,
+    NormKind,
+    Pooling,
+    Problem,
+    Tensor,
+)
 from wpk.problems.pooling import PoolKind
 from wpk.schedules.attention_mma import AttentionMmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF
@@ -137,6 +147,9 @@ RIGHT: dict[str, KernelOrder] = {
     "clamped": _order(_clamped(), "conv_mma", MMA),
     "first layer": _order(_first_layer(), "conv_simt", SIMT),
     "product": _order(_matmul(), "gemm_simt", SIMT),
+    "rows with moments": _order(
+        with_moments(_matmul(), NormKind.LAYER), "gemm_mma", replace(MMA, block_n=64)
+    ),
     "attention": _order(attentions.attention(64, 64, 32), "attention_mma", ATTENTION),
 }
 FAULTS = {
@@ -186,6 +199,19 @@ def test_a_fault_that_even_sizes_hide_is_found(
     assert verdict.wrong.startswith("on the odd shape ")
     assert not verdict.unchecked
     assert not opened[-1].is_alive  # nothing of the wrong one is left
+
+
+def test_right_moments_are_right(bed: Bed) -> None:
+    assert bed.on_itself(RIGHT["rows with moments"]) is Status.OK
+
+
+def test_wrong_moments_beside_right_rows_are_found(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = Fault("squares are not centred", change("squares_centred", " - mean", ""))
+    wanted = RIGHT["rows with moments"]
+    monkeypatch.setitem(TEMPLATE_OF, "gemm_mma", plant(TEMPLATE_OF["gemm_mma"], fault))
+    assert bed.on_itself(wanted) is Status.WRONG_RESULT
 
 
 def _request(wanted: KernelOrder, stage: Stage) -> Request:

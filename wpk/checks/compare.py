@@ -29,6 +29,13 @@ class Comparison:
     worst: float
     example: str
 
+    def __add__(self, other: "Comparison") -> "Comparison":
+        """Both together, with the worse example."""
+        worse = other if other.worst > self.worst else self
+        example = worse.example or self.example or other.example
+        wrong, total = self.wrong + other.wrong, self.total + other.total
+        return Comparison(wrong, total, worse.worst, example)
+
     @property
     def passed(self) -> bool:
         """Whether every element is within its tolerance."""

@@ -89,11 +89,12 @@ def executes_all(bundle: PlanBundle, engine: Engine) -> bool:
 
 
 def _advance(runner: StepRunner, step: Step, memory: dict[str, Array], result: Reference) -> str:
-    """Execute a step, put its output in place of the reference's, and return what is wrong, if anything."""
+    """Execute a step, put its outputs in place of the reference's, and return what is wrong, if anything."""
     prepared = runner.prepare(step, memory, result)
     after, _ = runner.execute(step, prepared.images)
     found = prepared.compare(after)
-    value = runner.tensors.values[step.operator.outputs[0]]
-    given = from_memory(value, after[value.buffer][value.offset :], runner.dims)
-    memory[value.name] = given.reshape(memory[value.name].shape)
+    for name in step.operator.outputs:
+        value = runner.tensors.values[name]
+        given = from_memory(value, after[value.buffer][value.offset :], runner.dims)
+        memory[name] = given.reshape(memory[name].shape)
     return "" if found.passed else f"{found.wrong} of {found.total} elements: {found.example}"

@@ -32,6 +32,7 @@ class StepCase:
         tolerance: What they may differ by; None asks for equality.
         is_copy: Whether the step copies what may be a part of the tensor: then ``expected`` lies over
             the domain of its problem.
+        beside: The other outputs, each on the same images; a step that copies has none.
     """
 
     images: dict[str, Bytes]
@@ -39,39 +40,53 @@ class StepCase:
     expected: Array
     tolerance: Floats | None
     is_copy: bool
+    beside: tuple[StepCase, ...] = ()
 
     @property
     def bytes(self) -> int:
         """Memory that it takes beside the reference's."""
-        return sum(each.size for each in self.images.values()) + 2 * self.output.image.size
+        intervals = sum(2 * each.output.image.size for each in self._written)
+        return sum(each.size for each in self.images.values()) + intervals
 
     def fits(self, after: Mapping[str, Bytes]) -> bool:
         """Whether every byte is what it may be; if not, the other methods say what is wrong, if anything."""
-        target = self.output.value.buffer
+        written = {each.output.value.buffer: each._allowed for each in self._written}
         return (
-            self._allowed is not None
-            and self._allowed.holds(after[target])
-            and all(same(after[name], self.images[name]) for name in self.images.keys() - {target})
+            len(written)
+            == len(self._written)  # else outputs are in one buffer, and judged one by one
+            and all(ranges is not None and ranges.holds(after[n]) for n, ranges in written.items())
+            and all(same(after[name], self.images[name]) for name in self.images.keys() - written)
         )
 
     def compare(self, after: Mapping[str, Bytes]) -> Comparison:
-        """Compare the elements with what they should be."""
+        """Compare the elements with what they should be, of all outputs."""
+        first, *others = (each._compared(after) for each in self._written)
+        return sum(others, first)
+
+    def _compared(self, after: Mapping[str, Bytes]) -> Comparison:
         there = self._elements(after[self.output.value.buffer])
         elements = np.empty(there.shape, there.dtype)
         put(elements, there)
         return compare(elements, self.expected, self.tolerance)
 
     def stray(self, after: Mapping[str, Bytes]) -> int:
-        """Return the bytes outside the output that changed."""
+        """Return the bytes outside the outputs that changed."""
         changed = 0
         for name, image in self.images.items():
-            own = self.output.mask() if name == self.output.value.buffer else None
+            masks = [e.output.mask() for e in self._written if e.output.value.buffer == name]
+            own = np.logical_or.reduce(masks) if masks else None
             changed += _changed(image, after[name], own)
         return changed
 
     def dirty_padding(self, after: Mapping[str, Bytes]) -> int:
         """Count the elements of padding that are not zero."""
-        return replace(self.output, image=after[self.output.value.buffer]).dirty_padding()
+        outputs = [each.output for each in self._written]
+        found = (replace(each, image=after[each.value.buffer]) for each in outputs)
+        return sum(each.dirty_padding() for each in found)
+
+    @property
+    def _written(self) -> tuple[StepCase, ...]:
+        return (self, *self.beside)
 
     @cached_property
     def _allowed(self) -> WordRanges | None:
@@ -111,18 +126,22 @@ def prepare(
         memory: The reference's tensors as they lie in memory.
         result: What the step should give; None for a copy, which should give what memory says.
     """
-    target = tensors.values[step.operator.outputs[0]]
     names = (*step.inputs, *step.operator.outputs)
     touched = {tensors.values[name].buffer for name in names if name in tensors.values}
     images = {name: _image(tensors, name, dims, memory) for name in touched}
-    written = step.operator.problem.accesses()[1]
-    output = OutputRegion(images[target.buffer], target, written, dims)
-    if result is None:
-        expected, tolerance = output.elements().copy(), None
-    else:
-        expected, tolerance = result.outputs[target.name], result.tolerances.get(target.name)
-    output.poison()
-    return StepCase(images, output, expected, tolerance, result is None)
+    found = list[StepCase]()
+    for name, written in zip(step.operator.outputs, step.operator.problem.writes(), strict=True):
+        target = tensors.values[name]
+        output = OutputRegion(images[target.buffer], target, written, dims)
+        if result is None:
+            expected, tolerance = output.elements().copy(), None
+        else:
+            expected, tolerance = result.outputs[name], result.tolerances.get(name)
+        found.append(StepCase(images, output, expected, tolerance, result is None))
+    for each in found:
+        each.output.poison()
+    first, *others = found
+    return replace(first, beside=tuple(others))
 
 
 def _image(

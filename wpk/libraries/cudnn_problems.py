@@ -16,6 +16,7 @@ from wpk.problems import (
     Elementwise,
     Gather,
     Matmul,
+    MomentsMatmul,
     Normalisation,
     NormedMatmul,
     Pad,
@@ -37,6 +38,7 @@ _TRANSLATIONS: dict[type[Problem], Translation[Any]] = {
 
 _NO_GRAPH: dict[type[Problem], str] = {
     ClampedConvolution: "cuDNN does not clamp what a convolution reads",
+    MomentsMatmul: "cuDNN stores no moments of rows beside a product",
     NormedMatmul: "cuDNN does not normalise what a product reads",
     Pooling: "cuDNN pools by resampling, which its Python frontend does not offer",
     Resize: "cuDNN resizes by resampling, which its Python frontend does not offer",

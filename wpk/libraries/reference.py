@@ -9,7 +9,7 @@ u is 2^-52: the reference rounds as well.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
 
@@ -27,12 +27,14 @@ from wpk.problems import (
     Convolution,
     Epilogue,
     Matmul,
+    MomentsMatmul,
     Normalisation,
     NormedMatmul,
     NormKind,
     Problem,
     Squeeze,
     Tensor,
+    moments_group,
     whole_runs,
 )
 
@@ -50,11 +52,13 @@ class RandomCase:
         operands: Over their domains (1 where broadcast), in their types in memory.
         output: In float64, over its domain.
         allowed: The largest error of each element.
+        beside: Of each further output the same two.
     """
 
     operands: tuple[Array, ...]
     output: Array
     allowed: Array
+    beside: tuple[tuple[Array, Array], ...] = ()
 
 
 def why_unknown(problem: Problem) -> str | None:
@@ -143,6 +147,25 @@ def _matmul(problem: Matmul, rng: np.random.Generator) -> RandomCase:
     return RandomCase((a, b, *operands), output, allowed)
 
 
+def _moments_matmul(problem: MomentsMatmul, rng: np.random.Generator) -> RandomCase:
+    """A product, and moments of its rows, which are as far off as the rows are, and as sums in fp32 are."""
+    case = _matmul(problem, rng)
+    centred = problem.kind is NormKind.LAYER
+    groups = case.output.reshape(*case.output.shape[:-1], -1, moments_group(problem.n))
+    error = case.allowed.reshape(groups.shape)
+    of_mean = error.mean(axis=-1, keepdims=True) + _SAFETY * _U * np.abs(groups).mean(
+        -1, keepdims=True
+    )
+    error = error + of_mean if centred else error
+    difference = np.abs(groups - groups.mean(axis=-1, keepdims=True)) if centred else np.abs(groups)
+    of_square = (2 * difference * error + error**2 + _SAFETY * _U * difference**2).mean(
+        axis=-1, keepdims=True
+    )
+    allowed = np.concatenate([of_mean, of_square], axis=-1) if centred else of_square
+    moments = _moments(case.output, problem.kind)
+    return replace(case, beside=((moments, allowed.reshape(moments.shape)),))
+
+
 def _normed_matmul(problem: NormedMatmul, rng: np.random.Generator) -> RandomCase:
     """Factors and sums of the constant one's columns; errors of products, means and scales through the epilogue."""
     outer = (problem.batch[0].value, problem.batch[1])
@@ -154,9 +177,19 @@ def _normed_matmul(problem: NormedMatmul, rng: np.random.Generator) -> RandomCas
     summed = multiply(np.abs(x) * row_scales(x, problem), np.abs(w), problem)
     error = of_rows + _error(problem.precision, problem.k, [problem.a]) * summed
     sums = [] if problem.sums is None else [w.sum(axis=0).astype(np.float32)[None, None, None]]
+    known = [] if problem.moments is None else [_moments(x, problem.kind).astype(np.float32)]
     operands = _operands(problem.epilogue, exact.shape, rng)
     output, allowed = _finish(problem, exact, error, operands)
-    return RandomCase((a, b, *operands, *sums), output, allowed)
+    return RandomCase((a, b, *operands, *sums, *known), output, allowed)
+
+
+def _moments(rows: Array, kind: NormKind) -> Array:
+    """Of each group of columns, as a product stores them (`wpk.problems.MomentsMatmul`)."""
+    groups = rows.reshape(*rows.shape[:-1], -1, moments_group(rows.shape[-1]))
+    mean = groups.mean(axis=-1, keepdims=True) if kind is NormKind.LAYER else np.zeros(1)
+    squares = ((groups - mean) ** 2).mean(axis=-1, keepdims=True)
+    found = np.concatenate([mean, squares], axis=-1) if kind is NormKind.LAYER else squares
+    return found.reshape(*rows.shape[:-1], -1)
 
 
 def _attention(problem: Attention, rng: np.random.Generator) -> RandomCase:
@@ -294,6 +327,7 @@ _CASES: dict[type[Problem], Callable[[Any, np.random.Generator], RandomCase]] = 
     Convolution: _convolution,
     ClampedConvolution: _convolution,
     Matmul: _matmul,
+    MomentsMatmul: _moments_matmul,
     NormedMatmul: _normed_matmul,
     Attention: _attention,
     Normalisation: _normalisation,

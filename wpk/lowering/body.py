@@ -49,13 +49,15 @@ class OperatorBody:
         name: Name of the graph's node.
         nodes: Nodes in topological order; one for an operator that is no function.
         inputs: Names inside the body of the call's inputs, in order.
-        output: Name inside the body of the one output.
+        output: Name inside the body of the output.
+        beside: Name inside the body of moments of the output's rows, which are given as well; empty without.
     """
 
     name: str
     nodes: tuple[gs.Node, ...]
     inputs: tuple[str, ...]
     output: str
+    beside: str = ""
 
     @property
     def onnx_nodes(self) -> tuple[str, ...]:

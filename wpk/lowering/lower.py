@@ -12,8 +12,10 @@ from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.anchors.box_selection import BoxSelectionBody, is_box_selection
 from wpk.lowering.anchors.normed_product import NormedProductBody, is_normed_product
+from wpk.lowering.anchors.pieces import until
 from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
 from wpk.lowering.anchors.registry import RULES, SHAPES
+from wpk.lowering.anchors.row_moments import moments_home, with_moments
 from wpk.lowering.anchors.squeeze import SqueezeBody, is_squeeze
 from wpk.lowering.bare_nodes import lower_bare
 from wpk.lowering.body import OperatorBody, read_body, require_supported
@@ -184,8 +186,8 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     body = body_of(node, functions)
     whole = next((reader for fits, reader in _WHOLE if fits(body)), None)
     if whole is None:
-        require_supported(body, SHAPES)
-    require_one_output(node, {t.name for t in state.graph.outputs})
+        require_supported(until(body, body.output) if body.beside else body, SHAPES)
+    require_one_output(node, {t.name for t in state.graph.outputs}, body.beside)
     inputs = {
         inner: state.view(outer)
         for inner, outer in zip(body.inputs, node.inputs, strict=False)
@@ -195,6 +197,9 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         _emit_whole(state, node, body, whole(body, inputs, state.context))
         return
     output = output_of(node) or node.outputs[0]
+    if body.beside:
+        _lower_with_moments(state, node, body, inputs)
+        return
     key = key_of(node, body, (output.name, element_type(output)), inputs, state.context)
     made = state.known.find(key, body.name, state.context)
     if made is None or made.home != state.memory.home(
@@ -206,6 +211,28 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     state.views[output.name] = made.home
     state.append(
         node.name, body.onnx_nodes, made.problem, made.lowered.inputs, output.name, node.name
+    )
+
+
+def _lower_with_moments(
+    state: LoweringState, node: gs.Node, body: OperatorBody, inputs: Mapping[str, View]
+) -> None:
+    """Lower the body of a product that gives moments of its rows, too."""
+    output, beside = node.outputs
+    product = until(body, body.output)
+    made = _lowered(state, product, inputs, output)
+    home = moments_home(state.memory, beside, made.home)
+    state.views[beside.name] = home
+    lowered = with_moments(made.lowered, home, made.home)
+    problem = state.sized(lowered, output.name)
+    state.append(
+        node.name,
+        product.onnx_nodes,
+        problem,
+        lowered.inputs,
+        output.name,
+        node.name,
+        beside=(beside.name,),
     )
 
 

@@ -24,7 +24,7 @@ def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> OperatorBody:
             node.name,
             tuple(function.nodes),
             tuple(t.name for t in function.inputs),
-            function.outputs[0].name,
+            *(tensor.name for tensor in function.outputs[:2]),
         )
     if node.domain not in ONNX_DOMAINS:
         raise RefusedError(f"operator {node.domain}::{node.op} is not an ONNX operator")
@@ -43,12 +43,13 @@ def output_of(node: gs.Node) -> gs.Tensor | None:
     return node.outputs[place] if place < len(node.outputs) else None
 
 
-def require_one_output(node: gs.Node, outputs: Collection[str]) -> None:
-    """Check that of what a node gives nothing is used but the one output that is computed.
+def require_one_output(node: gs.Node, outputs: Collection[str], beside: str = "") -> None:
+    """Check that of what a node gives nothing is used but the one output that is computed, and moments of its rows.
 
     Args:
         node: A node of the graph.
         outputs: Names of the model's outputs.
+        beside: Of the moments, where the function that it calls gives such.
 
     Raises:
         RefusedError: Something else is.
@@ -56,7 +57,8 @@ def require_one_output(node: gs.Node, outputs: Collection[str]) -> None:
     computed = output_of(node)
     if computed is None or not computed.name:
         raise RefusedError(f"{node.op} without its first output")
-    others = [tensor for tensor in node.outputs if tensor is not computed]
+    others = [each for each in node.outputs if each is not computed]
+    others = others[1:] if beside else others
     if any(t.name and (t.outputs or t.name in outputs) for t in others):
         raise RefusedError(f"{node.op} with several outputs that are used")
 

@@ -117,10 +117,11 @@ class LoweringState:
         output: str,
         call: str,
         note: str = "",
+        beside: tuple[str, ...] = (),
     ) -> None:
-        """Append an operator whose problem has its sizes; the views are what it reads."""
-        inputs = tuple(self.source(view) for view in views)
-        self.operators.append(Operator(name, nodes, problem, inputs, (output,), call, note))
+        """Append an operator whose problem has its sizes; the views are what it reads, ``beside`` what else it writes."""
+        inputs, outputs = tuple(self.source(view) for view in views), (output, *beside)
+        self.operators.append(Operator(name, nodes, problem, inputs, outputs, call, note))
 
     def copy(self, view: View, name: str, note: str) -> None:
         """Emit an explicit copy of a view into the home of tensor ``name``."""

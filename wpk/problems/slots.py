@@ -18,9 +18,11 @@ from wpk.expression import (
 )
 from wpk.expression_operations import OPERATIONS
 from wpk.problems.lifted import lifted
+from wpk.problems.normalisation import NormKind
 from wpk.problems.normed_matmul import NormedMatmul
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.problem import Problem
+from wpk.problems.row_moments import MomentsMatmul
 
 _SPECIAL = 8.0
 """A rounding or a conversion on the special function units."""
@@ -41,11 +43,21 @@ _ROUNDED = {True: 20.0, False: 2.0}
 _NORMED = 5.0
 """A product of a normalised row: the mean's share taken off it, its scale, and the column's sum with its address."""
 
+_NORMED_KNOWN = 3.0
+"""The same where a column's sum is loaded for several rows at once. An estimate."""
+
+_SUMMED = {NormKind.LAYER: 6.0, NormKind.RMS: 3.0}
+"""An element of a row that is stored with its moments: into fp32, its sums, and a share of the group's shuffles. An estimate."""
+
 
 def stored_slots(problem: Problem) -> float:
     """Return the issue slots of an element's expressions: a GELU takes 20, which many columns of a tile make a long end."""
     without = lifted(problem).problem
-    slots = _NORMED if isinstance(problem, NormedMatmul) else 0.0
+    slots = 0.0
+    if isinstance(problem, NormedMatmul):
+        slots += _NORMED if problem.moments is None else _NORMED_KNOWN
+    if isinstance(problem, MomentsMatmul):
+        slots += _SUMMED[problem.kind]
     for each in without.expressions():
         follows = getattr(without, each.field, None)
         tensors = (

@@ -41,8 +41,8 @@ using OperandLoader =
             GatherLoader<Source, MmaSink<Stored, Depth * sizeof(Stored)>, Rows, Depth, Threads, Vector, Vector == 1>>>;
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Problem>> inputs, int leading, void* y,
-    const Partials& partials = {})
+WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Problem>> inputs, int leading,
+    const Outputs& outputs, const Partials& partials = {})
 {
     using T = typename Problem::Multiply;
     using A = typename Problem::A;
@@ -70,20 +70,23 @@ WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Pro
     const MatrixBlock<Problem, Shape> block(inputs, leading);
     const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;
     const int firstDepth = range.first * Shape::blockK;
-    const auto window = block.window(inputs.at + 2, y);
+    const auto window = block.window(inputs.at + 2, outputs);
     prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(window);
     prefetchColumnSums<Problem, Shape::blockN>(window);
     LoaderA loaderA({block.a, block.m}, block.firstRow, firstDepth);
     LoaderB loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
 
     typename Shape::Sum acc[Shape::tilesM][Shape::tilesN][4] = {};
-    static_assert(!kNormsRows<Problem> || Schedule::split == 1, "a row is normalised by all of its elements");
-    Select<kNormsRows<Problem>, NormedFragments<Problem, Shape>, RawRows> rows;
+    static_assert(!kNormsRows<Problem> || kTakesMoments<Problem> || Schedule::split == 1,
+        "a row is normalised by all of its elements");
+    Select<kTakesMoments<Problem>, FragmentsWithMoments<Problem, Shape>,
+        Select<kNormsRows<Problem>, NormedFragments<Problem, Shape>, RawRows>>
+        rows;
     // @constant_b
     multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count, NoLimits{},
         range.first * (Shape::blockK / MmaDepth<T>::value), rows);
     if constexpr (kNormsRows<Problem>)
-        rows.normalise(acc, window);
+        rows.normalise(acc, window, range.part);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeTiles<Problem, Shape>(acc, shared, window);

@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+from wpk.performance import Columns, Work
 from wpk.problems import Matmul
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_template import MatrixTemplate
 from wpk.schedules.multiplication import multiplied_as, multiply_type
-from wpk.schedules.row_norm import fragment_products, fragment_slots, norm_limits
+from wpk.schedules.row_norm import (
+    fragment_products,
+    fragment_slots,
+    moments_moved,
+    norm_limits,
+)
 from wpk.schedules.tiles import mma
 from wpk.schedules.tiles.mma import MmaSchedule, MmaTiles
 from wpk.schedules.unit import Members
@@ -39,7 +45,11 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
         return why_too_large(problem)
 
     def _limits(self, problem: Matmul) -> Sequence[Limit]:
-        return (*super()._limits(problem), *norm_limits(problem))
+        return (*super()._limits(problem), *norm_limits(problem, "(block_n // warps_n)"))
+
+    def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
+        """See `ScheduleTemplate.work`."""
+        return moments_moved(super().work(problem, columns, target), problem, columns, target)
 
     def packing(self, problem: Matmul, schedule: MmaSchedule) -> str | None:
         """See `MatmulView.packing`."""

@@ -1,7 +1,14 @@
 """How matrix-like kernels store: the members of a unit's problem that epilogue.cuh reads."""
 
 from wpk.expression import cpp_type
-from wpk.problems import ClampedConvolution, Convolution, Matmul, NormedMatmul, Tensor
+from wpk.problems import (
+    ClampedConvolution,
+    Convolution,
+    Matmul,
+    MomentsMatmul,
+    NormedMatmul,
+    Tensor,
+)
 from wpk.schedules.strided import constants_mask
 from wpk.schedules.unit import Member, Type
 
@@ -9,6 +16,7 @@ _AXES = {
     Convolution: (0, 2, 3, 1),
     ClampedConvolution: (0, 2, 3, 1),
     Matmul: (0, 1, 2, 3),
+    MomentsMatmul: (0, 1, 2, 3),
     NormedMatmul: (0, 1, 2, 3),
 }
 """The row axes (outer, middle, inner) and the column axis of the output domain."""

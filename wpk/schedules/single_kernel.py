@@ -141,7 +141,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
-        """Return one launch of inputs, run-time sizes and numbers, tensor maps, output, and memory for partial sums."""
+        """Return one launch of inputs, run-time sizes and numbers, tensor maps, outputs, and memory for partial sums."""
         without = lifted(problem)
         kernel = self.kernel(without.problem, schedule)
         source = self._source(problem, schedule)
@@ -165,7 +165,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                     *(SizeArgument(size) for size in kernel.sizes),
                     *(SizeArgument(fp32_as_int32(number)) for number in without.numbers),
                     *kernel.tensor_maps,
-                    OutputArgument(0),
+                    *(OutputArgument(index) for index in range(len(problem.writes()))),
                     *scratch,
                 ),
                 cluster=kernel.cluster,
@@ -192,6 +192,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             kernel.threads,
             sizes=len(kernel.sizes),
             tensor_maps=len(kernel.tensor_maps),
+            outputs=len(problem.writes()),
             partials=kernel.partials is not None,
             hands_registers=kernel.hands_registers,
         )

@@ -66,6 +66,7 @@ def kernel_source(
     *,
     sizes: int = 0,
     tensor_maps: int = 0,
+    outputs: int = 1,
     partials: bool = False,
     hands_registers: bool = False,
 ) -> KernelSource:
@@ -82,11 +83,12 @@ def kernel_source(
         threads: Threads of a block.
         sizes: Further sizes that it takes, behind ``n``.
         tensor_maps: Tensor maps that it takes, in front of ``y``.
+        outputs: What it writes: ``y``, and others behind it.
         partials: Whether it also takes memory for partial sums and counters of their tiles.
         hands_registers: Whether some of a block's warps hand registers to others.
     """
     entry = f"wpk_{template}"
-    parameters, arguments = _signature(inputs, sizes, tensor_maps, partials)
+    parameters, arguments = _signature(inputs, sizes, tensor_maps, outputs, partials)
     text = (
         f"#include <wpk/schedules/{header}.cuh>\n\n"
         "namespace {\n"
@@ -107,7 +109,7 @@ def _camel_case(template: str) -> str:
 
 
 def _signature(
-    inputs: Sequence[int | float], sizes: int, tensor_maps: int, partials: bool
+    inputs: Sequence[int | float], sizes: int, tensor_maps: int, outputs: int, partials: bool
 ) -> tuple[str, str]:
     """Parameters of the kernel, and what it hands on to the header's function."""
     pointers = [f"x{index}" for index in inputs if isinstance(index, int)]
@@ -116,18 +118,19 @@ def _signature(
     operands = [f"x{each}" if isinstance(each, int) else next(addresses) for each in inputs]
     counts = ["n", *(f"s{index}" for index in range(sizes))]
     maps = [f"m{index}" for index in range(tensor_maps)]
+    written = ["y", *(f"y{index}" for index in range(1, outputs))]
     shared = ["parts", "counters"] if partials else []
     parameters = [
         *(f"const void* {name}" for name in pointers),
         *(f"int {name}" for name in counts),
         *(f"float {name}" for name in numbers),
         *(f"WPK_GRID_CONSTANT const wpk::TensorMap {name}" for name in maps),
-        *(f"void* {name}" for name in ("y", *shared)),
+        *(f"void* {name}" for name in (*written, *shared)),
     ]
     arguments = [f"{{{{{', '.join(operands)}}}}}", *counts]
     if maps:
         arguments.append(f"{{{{{', '.join(f'&{name}' for name in maps)}}}}}")
-    arguments.append("y")
+    arguments.append("y" if outputs == 1 else f"{{{', '.join(written)}}}")
     if shared:
         arguments.append(f"{{{', '.join(shared)}}}")
     return ", ".join(parameters), ", ".join(arguments)

@@ -22,9 +22,11 @@ def odd_case(problem: Problem) -> Case | None:
     """
     with np.errstate(all="ignore"):  # what is not finite is seen in the next line
         drawn = random_case(problem, _SEED)
-    if not np.isfinite(drawn.allowed).all():
+    results = ((drawn.output, drawn.allowed), *drawn.beside)
+    if not all(np.isfinite(allowed).all() for _, allowed in results):
         return None
-    inputs, output = problem.accesses()
+    inputs, outputs = problem.reads(), problem.writes()
+    written = tuple(_OUTPUT + "_" * index for index in range(len(outputs)))
     names = tuple(f"x{index}" for index in range(len(inputs)))
     given = dict(zip(names, drawn.operands, strict=True))
     leading = problem.leading
@@ -35,7 +37,8 @@ def odd_case(problem: Problem) -> Case | None:
         and not access.tensor.constant
         and index not in problem.constant_inputs
     }
-    values[_OUTPUT] = _value(_OUTPUT, output, drawn.output.shape, leading)
+    for name, access, (right, _) in zip(written, outputs, results, strict=True):
+        values[name] = _value(name, access, right.shape, leading)
     constants = {
         name: _laid_out(access, given[name])
         if access is not None and access.tensor.constant
@@ -45,15 +48,18 @@ def odd_case(problem: Problem) -> Case | None:
     }
     program = Program(
         inputs=tuple(name for name in names if name in values),
-        outputs=(_OUTPUT,),
+        outputs=written,
         values=values,
         constants=constants,
         buffers={name: Buffer(name, value.span()) for name, value in values.items()},
-        operators=(Operator("odd shape", (), problem, names, (_OUTPUT,), call=_OUTPUT),),
+        operators=(Operator("odd shape", (), problem, names, written, call=_OUTPUT),),
         free=_free(leading),
     )
     memory = {name: array for name, array in given.items() if name in values}
-    result = Reference(_OUTPUT, {_OUTPUT: drawn.output}, {_OUTPUT: drawn.allowed})
+    right, allowed = (
+        {name: each[part] for name, each in zip(written, results, strict=True)} for part in (0, 1)
+    )
+    result = Reference(_OUTPUT, right, allowed)
     return Case(program, memory, result)
 
 

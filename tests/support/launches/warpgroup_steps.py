@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from support.problems.warpgroup_layers import moments_of
 from wpk.build import load_nvrtc
 from wpk.dims import evaluate as evaluate_size
 from wpk.dtypes import Precision
@@ -99,6 +100,8 @@ def operands_of(
     if isinstance(problem, NormedMatmul):
         read, sizes = normalise(rows, problem), np.abs(rows) * row_scales(rows, problem)
         behind = [] if problem.sums is None else [columns.sum(axis=1).astype(np.float32)]
+        if problem.moments is not None:
+            behind.append(moments_of(rows, problem.kind).astype(np.float32))
     expected = evaluate(problem.epilogue.expression, read @ columns.T, wide)
     name = template(problem, schedule).packing(problem, schedule)
     packed = w if name is None else packings.pack(name, w, problem)
@@ -142,6 +145,8 @@ class Step:
         self.shape = memory.expected.shape
         self.bytes = memory.expected.size * problem.y.dtype.bytes
         self.output = device.allocate(self.bytes)
+        _, *others = problem.writes()
+        self.others = [(device.allocate(each.distinct_bytes), each) for each in others]
         self.workspace, self.counters = self._scratch(self.launch)
 
     def _place(self, array: Array) -> int:
@@ -183,8 +188,10 @@ class Step:
                 )
                 form = (argument.box, argument.swizzle, argument.im2col, argument.to_tf32)
                 return TensorMap(inputs[index], self.sizes[index], shape, strides, *form)
-            case OutputArgument():
+            case OutputArgument(0):
                 return Pointer(self.output if output is None else output)
+            case OutputArgument(index):
+                return Pointer(self.others[index - 1][0])
             case WorkspaceArgument():
                 return Pointer(self.workspace)
             case _:
@@ -193,13 +200,22 @@ class Step:
     def run(self) -> Array:
         """What one launch writes over memory that holds NaN before."""
         self.device.write(self.output, np.full(self.bytes, 0xFF, np.uint8))
+        for address, each in self.others:
+            self.device.write(address, np.full(each.distinct_bytes, 0xFF, np.uint8))
         self.device.launch(self.bound())
         return self.read(self.output)
+
+    def moments(self) -> Array:
+        """What the last launch wrote beside its rows."""
+        ((address, each),) = self.others
+        memory = self.device.read(address, each.distinct_bytes)
+        return memory.view(np.float32).reshape(*self.shape[:-1], each.sizes[-1])
 
     def read(self, address: int) -> Array:
         memory = self.device.read(address, self.bytes)
         return memory.view(self.problem.y.dtype.numpy).reshape(self.shape)
 
     def free(self) -> None:
-        for address in (*self.inputs, self.output, self.workspace, self.counters):
+        others = (address for address, _ in self.others)
+        for address in (*self.inputs, self.output, *others, self.workspace, self.counters):
             self.device.free(address)

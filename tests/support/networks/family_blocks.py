@@ -50,6 +50,19 @@ agraph (float[N,3,32,32] x, float[24,3,8,8] w1, float[24] wb1, float[1,1,24] wcl
   cls = Gather<axis=1>(g, i0)
   y = Gemm<transB=1>(cls, wh)
 }""",
+    "pre_norm": """
+agraph (float[N,17,16] x, float[16,32] w1, float[32] wb1, float[32] wg, float[32] wb, float[32,48] wf1,
+  float[48,32] wf2, float[32,24] wh) => (float[N,17,24] y) {
+  p = MatMul(x, w1)
+  e = Add(p, wb1)
+  n = LayerNormalization(e, wg, wb)
+  f1 = MatMul(n, wf1)
+  f2 = Relu(f1)
+  f3 = MatMul(f2, wf2)
+  g = Add(f3, e)
+  m = LayerNormalization(g, wg, wb)
+  y = MatMul(m, wh)
+}""",
     "bert_with_mask": """
 agraph (int64[N,6] ids, int64[N,6] attention_mask, float[50,16] w1, float[16,16] wq,
   float[16,16] wk, float[16] wg, float[16] wb) => (float[N,6,16] y) {

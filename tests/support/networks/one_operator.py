@@ -17,6 +17,9 @@ DEPTHWISE_IMAGES = f"""{H} g (float[72, 64, 14, 16] x, float[64, 1, 3, 3] w) => 
 PRODUCT = (
     f"""{H} g (float[37, 48] x, float[48, 24] w) => (float[37, 24] y) {{ y = MatMul(x, w) }}"""
 )
+NORMED = f"""{H} g (float[37, 48] x, float[48, 64] v, float[64, 64] u, float[64] g, float[64] b, float[64, 40] w)
+    => (float[37, 40] y) {{ p = MatMul(x, v)  q = Relu(p)  s = MatMul(q, u)  r = Add(s, b)
+    n = LayerNormalization(r, g, b)  y = MatMul(n, w) }}"""
 FEW_ROWS = f"""{H} g (float[3, 49] x, float[49, 23] w) => (float[3, 23] y) {{ y = MatMul(x, w) }}"""
 ATTENTION = f"""{H} g (float[1, 19, 32] x, float[32, 32] a, float[32, 32] b, float[32, 32] c)
     => (float[1, 19, 32] y) <int64[4] heads = {{1, 19, 2, 16}}, int64[3] back = {{1, 19, 32}}> {{

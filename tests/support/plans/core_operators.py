@@ -35,6 +35,7 @@ NETWORKS = (
     "squeeze_excite",
     "group_norm",
     "across",
+    "pre_norm",
 )
 """Hand-written networks (`support.networks.handwritten`) that all templates but `box_selection` are needed for."""
 

@@ -7,6 +7,7 @@ from subjects.problems import channels_last, convolution, matmul
 
 from support.problems.recurrences import recurrence
 from support.problems.squeezes import squeeze
+from support.problems.warpgroup_layers import knowing_moments, with_moments
 from wpk.dtypes import ASKED, DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
@@ -210,6 +211,8 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "normed_gemm": _normed(NormKind.LAYER),
     "normed_gemm_rms": _normed(NormKind.RMS),
+    "gemm_with_moments": with_moments(_matmul(Precision.FP16, 197, 768, 768), NormKind.LAYER),
+    "normed_gemm_known": knowing_moments(_normed(NormKind.LAYER)),
     "layer_norm": _LAYER_NORM,
     "softmax": replace(_LAYER_NORM, kind=NormKind.SOFTMAX),
     "group_norm": _GROUP_NORM,

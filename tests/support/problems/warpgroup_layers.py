@@ -4,7 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from subjects import problems
 
 from wpk.dtypes import DType, Precision
@@ -15,11 +17,16 @@ from wpk.problems import (
     Convolution,
     Epilogue,
     Matmul,
+    MomentsMatmul,
     NormedMatmul,
     NormKind,
     Tensor,
+    moments_group,
+    moments_of_row,
 )
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
+
+Array = NDArray[Any]
 
 TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
 BIAS = Tensor(DType.FP32, (0, 1, 0, 0))
@@ -91,6 +98,32 @@ def normed(plain: Matmul, kind: NormKind) -> NormedMatmul:
     """The same of rows that are normalised."""
     sums = Tensor(DType.FP32, (0, 0, 0, 1), constant=True) if kind is NormKind.LAYER else None
     return NormedMatmul(**vars(plain), kind=kind, epsilon=1e-5, sums=sums)
+
+
+def with_moments(plain: Matmul, kind: NormKind) -> MomentsMatmul:
+    """The same whose rows are stored with their moments, one row of them behind the other."""
+    return MomentsMatmul(**vars(plain), kind=kind, moments=_moments(plain, plain.n, kind))
+
+
+def knowing_moments(problem: NormedMatmul) -> NormedMatmul:
+    """The same of rows whose moments a kernel in front has stored."""
+    return replace(problem, moments=_moments(problem, problem.k, problem.kind))
+
+
+def _moments(problem: Matmul, columns: int, kind: NormKind) -> Tensor:
+    width = moments_of_row(columns, kind)
+    matrix = problem.m.value * width
+    return Tensor(DType.FP32, (problem.batch[1] * matrix, matrix, width, 1), alignment=4)
+
+
+def moments_of(rows: Array, kind: NormKind) -> Array:
+    """Of each group of columns, in float64, as they lie in memory."""
+    groups = rows.reshape(*rows.shape[:-1], -1, moments_group(rows.shape[-1]))
+    if kind is NormKind.RMS:
+        return np.asarray((groups**2).mean(axis=-1))
+    mean = groups.mean(axis=-1)
+    squares = ((groups - mean[..., None]) ** 2).mean(axis=-1)
+    return np.stack([mean, squares], axis=-1).reshape(*rows.shape[:-1], -1)
 
 
 def in_precisions(cases: Iterable[Any], precisions: Sequence[Precision]) -> pytest.MarkDecorator:

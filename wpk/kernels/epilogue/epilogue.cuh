@@ -9,6 +9,7 @@
 #include <wpk/kernels/epilogue/output_window.cuh>
 #include <wpk/kernels/numbers/expression.cuh>
 #include <wpk/kernels/operands/operands.cuh>
+#include <wpk/kernels/sums/row_moments.cuh>
 
 namespace wpk
 {
@@ -184,6 +185,7 @@ public:
         : rows_(window.rows),
           operands_(window.operands),
           y_(static_cast<YType*>(window.y)),
+          moments_(window.moments),
           column_(window.firstColumn + column),
           valid_(window.columnEnd),
           stored_(window.storedColumns)
@@ -219,6 +221,37 @@ public:
         }
     }
 
+    // The same of a row that is stored or not, with the moments of its columns: all lanes of a warp call it, and
+    // neighbours have neighbouring columns of a row.
+    WPK_DEVICE void storeWithMoments(
+        int row, bool isStored, const Number (&accumulators)[V], const Fetched& fetched) const
+    {
+        using Moments = typename Problem::Moments;
+        constexpr int width = Y::width, numbers = Moments::width, kGroup = momentsGroup(Problem::n);
+        const bool stores = isStored && column_ < stored_;
+        YType* const out = y_ + rows_.template offset<Y>(row) + column_;
+        YType rounded[V];
+        WPK_UNROLL
+        for (int e = 0; e < V; e += width)
+        {
+            Number values[width];
+            WPK_UNROLL
+            for (int i = 0; i < width; ++i)
+                values[i] = evaluate(e + i, accumulators[e + i], fetched);
+            Vector<YType, width> vector;
+            Stored::store(values, vector.values);
+            WPK_UNROLL
+            for (int i = 0; i < width; ++i)
+                rounded[e + i] = vector[i];
+            if (stores)
+                wpk::store<YType, width>(out + e, vector);
+        }
+        const Vector<float, numbers> moments = momentsOfGroup<numbers, kGroup>(rounded); // @moments_of_rounded
+        const int group = column_ / kGroup;                                              // @group_of_moments
+        if (stores && column_ % kGroup == 0)
+            wpk::store<float, numbers>(moments_ + rows_.template offset<Moments>(row) + group * numbers, moments);
+    }
+
 private:
     WPK_DEVICE Number evaluate(int e, Number accumulator, const Fetched& fetched) const
     {
@@ -233,6 +266,7 @@ private:
     Rows rows_;
     const void* const* operands_;
     YType* y_;
+    float* moments_;
     int column_, valid_, stored_;
     detail::OperandsColumns<true, V, List> ofColumns_;
 };

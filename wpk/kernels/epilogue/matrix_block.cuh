@@ -37,9 +37,10 @@ struct MatrixBlock
     }
 
     // Where the tile is stored.
-    WPK_DEVICE OutputWindow<MatrixRows> window(const void* const* operands, void* y) const
+    WPK_DEVICE OutputWindow<MatrixRows> window(const void* const* operands, const Outputs& to) const
     {
-        return {rows, operands, y, m, Problem::n, Problem::n + Problem::y_padding, firstRow, firstColumn};
+        constexpr int kStored = Problem::n + Problem::y_padding;
+        return {rows, operands, to.y, m, Problem::n, kStored, firstRow, firstColumn, to.moments};
     }
 };
 

@@ -6,6 +6,14 @@
 namespace wpk
 {
 
+// What a kernel writes: its output and, if it has them, the moments of its rows (row_moments.cuh).
+struct Outputs
+{
+    WPK_DEVICE Outputs(void* to, void* ofRows = nullptr) : y(to), moments(static_cast<float*>(ofRows)) {}
+    void* y;
+    float* moments;
+};
+
 // The window begins at (firstRow, firstColumn) and ends where the output does. Rows turns a row into its place in a
 // tensor (PixelRows, MatrixRows of epilogue.cuh; OutputTile).
 template <class Rows>
@@ -17,6 +25,7 @@ struct OutputWindow
     int rowEnd;                   // of the rows that are stored
     int columnEnd, storedColumns; // of the columns that exist, and of those that are written: y's padding is between
     int firstRow = 0, firstColumn = 0;
+    float* moments = nullptr; // of the rows that are stored, if they are
 
     // The window that begins there.
     WPK_DEVICE OutputWindow at(int row, int column) const

@@ -1,6 +1,7 @@
 // Normalises the rows of a matrix product behind it: scale * (a * b - mean * sums), with the sums of b's columns.
 //
-// Mean and variance of a row come from the fragments of A that the product multiplies. Tensor cores add what they are
+// Mean and variance of a row come from moments that a kernel in front has stored (row_moments.cuh), or from the
+// fragments of A that the product multiplies. Then tensor cores add what they are
 // computed from, in fp32: elements times 1, and times themselves, which are the diagonal of a product of the rows by
 // the same rows. A row whose first 16 elements have a mean of more than two deviations is shifted by it: so the sum of
 // squares is at most K + 1 times that of the differences from the row's own mean, and no row loses its variance to its
@@ -14,6 +15,7 @@
 #include <wpk/kernels/mma/mma.cuh>
 #include <wpk/kernels/numbers/number.cuh>
 #include <wpk/kernels/operands/operands.cuh>
+#include <wpk/kernels/sums/row_moments.cuh>
 #include <wpk/kernels/sums/warp.cuh>
 
 namespace wpk
@@ -170,7 +172,7 @@ struct RawRows
     }
     WPK_DEVICE void finish() {}
     template <class Products>
-    WPK_DEVICE void normalise(Products&) const
+    WPK_DEVICE void normalise(Products&, int) const
     {
     }
 };
@@ -179,6 +181,10 @@ struct RawRows
 template <class Problem>
 inline constexpr bool kNormsRows = requires { Problem::row_epsilon; };
 
+// Whether a kernel in front has stored the moments of these rows: the unit names their place in memory, GivenMoments.
+template <class Problem>
+inline constexpr bool kTakesMoments = requires { typename Problem::GivenMoments; };
+
 namespace detail
 {
 
@@ -186,13 +192,13 @@ template <class Problem>
 WPK_DEVICE constexpr int rowNormInputs()
 {
     if constexpr (kNormsRows<Problem>)
-        return Problem::row_is_centred ? 1 : 0;
+        return (Problem::row_is_centred ? 1 : 0) + (kTakesMoments<Problem> ? 1 : 0);
     return 0;
 }
 
 } // namespace detail
 
-// How many inputs hold sums of columns; they follow the operands of the epilogue.
+// How many inputs hold sums of columns, and behind them moments of rows; they follow the operands of the epilogue.
 template <class Problem>
 inline constexpr int kRowNormInputs = detail::rowNormInputs<Problem>();
 
@@ -207,12 +213,32 @@ WPK_DEVICE const float* columnSums(const OutputWindow<Rows>& window)
 template <class Problem, int BlockN, class Rows>
 WPK_DEVICE void prefetchColumnSums(const OutputWindow<Rows>& window)
 {
-    if constexpr (kRowNormInputs<Problem> != 0)
+    if constexpr (kRowNormInputs<Problem> > (kTakesMoments<Problem> ? 1 : 0))
     {
         constexpr int kOfSector = kSectorBytes / 4;
         const int thread = static_cast<int>(threadIdx.x), column = window.firstColumn + thread * kOfSector;
         const bool isRead = thread < ceilDivide(BlockN, kOfSector) && column < window.columnEnd;
         prefetchConstant(isRead ? columnSums<Problem>(window) + column : nullptr);
+    }
+}
+
+// What a lane's two rows are normalised by, as of accumulators in layout D of mma.cuh: `first` is the upper one. All
+// lanes of a warp call it, behind whatever waits for the kernel in front.
+template <class Problem, class Rows>
+WPK_DEVICE void scaleByMoments(RowScale (&rows)[2], const OutputWindow<Rows>& window, int first)
+{
+    using Moments = typename Problem::GivenMoments;
+    constexpr int kPlace = Problem::Operands::count + (Problem::row_is_centred ? 1 : 0);
+    const auto* const moments = static_cast<const float*>(window.operands[kPlace]);
+    WPK_UNROLL
+    for (int i = 0; i < 2; ++i)
+    {
+        const int row = first + i * 8; // @row_of_moments
+        const bool isThere = row < window.rowEnd;
+        float square;
+        mergeMoments<Moments::width, Problem::k / momentsGroup(Problem::k)>(
+            isThere ? moments + window.rows.template offset<Moments>(row) : nullptr, rows[i].mean, square);
+        rows[i].scale = isThere ? reciprocalRoot(square + asFloat(Problem::row_epsilon)) : 0.0f;
     }
 }
 
@@ -245,8 +271,9 @@ public:
         }
     }
 
-    // The products of a warp's 16 rows as those of normalised rows.
-    WPK_DEVICE void apply(float (&products)[Tiles][4], const RowScale (&rows)[2]) const
+    // The products of a warp's 16 rows as those of normalised rows; or a part of them, of which the first loses the
+    // mean.
+    WPK_DEVICE void apply(float (&products)[Tiles][4], const RowScale (&rows)[2], int part) const
     {
         WPK_UNROLL
         for (int tile = 0; tile < Tiles; ++tile)
@@ -257,7 +284,7 @@ public:
                 float& product = products[tile][place];
                 const RowScale row = rows[place / 2];
                 if constexpr (Problem::row_is_centred)
-                    product -= row.mean * sums_[tile][place % 2]; // @mean_taken
+                    product -= (part == 0 ? row.mean : 0.0f) * sums_[tile][place % 2]; // @mean_taken
                 product *= row.scale;
             }
         }
@@ -266,5 +293,23 @@ public:
 private:
     Vector<float, 2> sums_[Problem::row_is_centred ? Tiles : 1] = {};
 };
+
+// The same of Products times 16 rows, whose columns' sums are loaded a few at a time: so few registers hold them while
+// all products are there.
+template <class Problem, int Products, int Tiles, class Rows>
+WPK_DEVICE void normaliseProducts(float (&products)[Products][Tiles][4], const RowScale (&rows)[Products][2],
+    const OutputWindow<Rows>& window, int part)
+{
+    constexpr int kTogether = commonDivisor(Tiles, 4);
+    WPK_UNROLL
+    for (int first = 0; first < Tiles; first += kTogether)
+    {
+        ColumnSums<Problem, kTogether> sums;
+        sums.load(window.from(0, first * 8));
+        WPK_UNROLL
+        for (int product = 0; product < Products; ++product)
+            sums.apply(reinterpret_cast<float(&)[kTogether][4]>(products[product][first]), rows[product], part);
+    }
+}
 
 } // namespace wpk

@@ -37,6 +37,15 @@ struct NarrowEpilogue
     using Epilogue = typename Problem::Epilogue;
     static constexpr int y_padding = Problem::y_padding;
 };
+template <class Problem, int V>
+struct NarrowEpilogueWithMoments : NarrowEpilogue<Problem, V>
+{
+    using Moments = typename Problem::Moments;
+    static constexpr int n = Problem::n;
+};
+template <class Problem, int V>
+using NarrowEpilogueOf =
+    Select<kStoresMoments<Problem>, NarrowEpilogueWithMoments<Problem, V>, NarrowEpilogue<Problem, V>>;
 
 } // namespace detail
 
@@ -104,7 +113,7 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
             return adds && inShare < kShare && row < Shape::blockM && window.firstRow + row < window.rowEnd;
         };
         const int firstRow = window.firstRow + rank * kShare + ofShare;
-        using Columns = EpilogueColumns<detail::NarrowEpilogue<Problem, V>, Rows, V>;
+        using Columns = EpilogueColumns<detail::NarrowEpilogueOf<Problem, V>, Rows, V>;
         const Columns columns(window, column);
         float* const matrix = reinterpret_cast<float*>(shared);
         keepPartialSums<Shape, V>(sums, matrix);
@@ -115,6 +124,8 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         WPK_UNROLL
         for (int item = 0; item < kItems; ++item)
         {
+            if constexpr (kStoresMoments<Problem>)
+                fetched[item] = {};
             if (isStored(item))
                 columns.fetch(firstRow + item * kAtOnce, fetched[item]);
         }
@@ -132,13 +143,17 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         WPK_UNROLL
         for (int item = 0; item < kItems; ++item)
         {
+            if constexpr (kStoresMoments<Problem>)
+                memset(values[item], 0, sizeof values[item]);
             if (isStored(item))
                 addPartialSums<Shape>(values[item], ofBlocks, first + item * kAtOnce * Shape::stagingStride);
         }
         WPK_UNROLL
         for (int item = 0; item < kItems; ++item)
         {
-            if (isStored(item))
+            if constexpr (kStoresMoments<Problem>)
+                columns.storeWithMoments(firstRow + item * kAtOnce, isStored(item), values[item], fetched[item]);
+            else if (isStored(item))
                 columns.store(firstRow + item * kAtOnce, values[item], fetched[item]);
         }
     }

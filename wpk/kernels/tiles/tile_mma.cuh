@@ -181,7 +181,8 @@ public:
 
     // The products of a block whose tile begins with `window`.
     template <class Rows>
-    WPK_DEVICE void normalise(float (&acc)[Shape::tilesM][Shape::tilesN][4], const OutputWindow<Rows>& window) const
+    WPK_DEVICE void normalise(
+        float (&acc)[Shape::tilesM][Shape::tilesN][4], const OutputWindow<Rows>& window, int) const
     {
         ColumnSums<Problem, Shape::tilesN> sums;
         sums.load(window.from(0, warpIndex() % Shape::warpsN * Shape::warpN));
@@ -190,12 +191,31 @@ public:
         {
             RowScale rows[2];
             moments_[i].finish(rows, asFloat(Problem::row_epsilon));
-            sums.apply(acc[i], rows);
+            sums.apply(acc[i], rows, 0);
         }
     }
 
 private:
     RowMoments<typename Problem::Multiply, Problem::row_is_centred, Problem::k> moments_[Shape::tilesM];
+};
+
+// The same of rows whose moments a kernel in front has stored.
+template <class Problem, class Shape>
+struct FragmentsWithMoments : RawRows
+{
+    // The products of a part of the reduction.
+    template <class Rows>
+    WPK_DEVICE void normalise(
+        float (&acc)[Shape::tilesM][Shape::tilesN][4], const OutputWindow<Rows>& window, int part) const
+    {
+        const int warpM = warpIndex() / Shape::warpsN, warpN = warpIndex() % Shape::warpsN;
+        const int row = window.firstRow + warpM * Shape::warpM + laneIndex() / 4;
+        RowScale rows[Shape::tilesM][2];
+        WPK_UNROLL
+        for (int i = 0; i < Shape::tilesM; ++i)
+            scaleByMoments<Problem>(rows[i], window, row + i * 16);
+        normaliseProducts<Problem>(acc, rows, window.from(0, warpN * Shape::warpN), part);
+    }
 };
 
 // acc += A * B over the tiles at `stage`; the fragments of a step are loaded during the step before. The first one is

@@ -81,7 +81,7 @@ WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& wind
                 WPK_UNROLL
                 for (int set = 0; set < kSetsAtOnce; ++set)
                 {
-                    if constexpr (InLoop)
+                    if constexpr (InLoop || kStoresMoments<Problem>)
                         fetched[item][set] = {};
                     const int row = firstRow + rowOf(item, set);
                     if (isRowStored(window.rows, row, rowEnd))
@@ -95,7 +95,8 @@ WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& wind
                 for (int set = 0; set < kSetsAtOnce; ++set)
                 {
                     const int row = rowOf(item, set);
-                    if (!isRowStored(window.rows, firstRow + row, rowEnd))
+                    const bool isStored = isRowStored(window.rows, firstRow + row, rowEnd);
+                    if (!kStoresMoments<Problem> && !isStored)
                         continue;
                     float values[V];
                     WPK_UNROLL
@@ -107,7 +108,10 @@ WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& wind
                         for (int v = 0; v < kRead; ++v)
                             values[e + v] = part[v];
                     }
-                    columns[set].store(firstRow + row, values, fetched[item][set]);
+                    if constexpr (kStoresMoments<Problem>)
+                        columns[set].storeWithMoments(firstRow + row, isStored, values, fetched[item][set]);
+                    else
+                        columns[set].store(firstRow + row, values, fetched[item][set]);
                 }
             }
         }

@@ -121,7 +121,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     }
     multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits, normed, residual, window);
     if (warpIndex() < Shape::warpsM)
-        normed.normalise(acc);
+        normed.normalise(acc, range.part);
     if constexpr (Shape::splitCluster > 1)
     {
         storeSumOfCluster<Problem>(acc, shared, clusterParts<Shape>(shared), range.part, window);
@@ -199,7 +199,7 @@ WPK_DEVICE void computePersistent(
         pipeline.release(state.lastStage()); // @last_stage_released
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
-        normed.normalise(acc);
+        normed.normalise(acc, whole.part);
         if constexpr (Shape::pingpong)
             residual.beginTile(group, turn ^ group);                                                 // @own_pieces
         const auto tile = tiles.window(output), window = tile.from(-group * Shape::kProductRows, 0); // @group_placed
@@ -221,7 +221,8 @@ WPK_DEVICE void computeWgmma(unsigned char* shared, const WgmmaMaps<Schedule>& m
     // @bytes_compared
     static_assert(
         Schedule::shared_bytes == kBehind + Residual::kBarrierBytes, "Python and C++ count the same shared memory");
-    static_assert(!kNormsRows<Problem> || Schedule::split == 1, "a row is normalised by all of its elements");
+    static_assert(!kNormsRows<Problem> || kTakesMoments<Problem> || Schedule::split == 1,
+        "a row is normalised by all of its elements");
     static_assert(
         Residual::exists == (Schedule::residual != 0), "an operand is in shared memory if the schedule says so");
     Residual residual(shared, sharedAddress(shared) + kBehind, maps.at[Residual::exists ? 2 : 1]);

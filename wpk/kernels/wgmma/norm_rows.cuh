@@ -78,12 +78,12 @@ public:
             moments_[product].finish(rows_[product], asFloat(Problem::row_epsilon));
     }
 
-    WPK_DEVICE void normalise(float (&acc)[Shape::accumulators]) const
+    WPK_DEVICE void normalise(float (&acc)[Shape::accumulators], int part) const
     {
         auto& products = reinterpret_cast<float(&)[kProducts][kTiles][4]>(acc);
         WPK_UNROLL
         for (int product = 0; product < kProducts; ++product)
-            sums_.apply(products[product], rows_[product]);
+            sums_.apply(products[product], rows_[product], part);
     }
 
 private:
@@ -96,8 +96,49 @@ private:
     ColumnSums<Problem, kTiles> sums_;
 };
 
+// The same of rows whose moments a kernel in front has stored: nothing is looked at while products run.
+template <class Problem, class Shape, class Window>
+class RowsWithMoments
+{
+    static constexpr int kProducts = Shape::kGroupRows / Shape::kProductRows, kTiles = Shape::blockN / 8;
+
+public:
+    static constexpr int kTogether = RawRows::kTogether;
+
+    WPK_DEVICE explicit RowsWithMoments(const Window& window) : window_(window) {}
+
+    template <class Tile>
+    WPK_DEVICE void bring(const Tile&, int)
+    {
+    }
+    WPK_DEVICE void add(int, int) {}
+
+    // While the last products run; all lanes call it.
+    WPK_DEVICE void finish()
+    {
+        const int group = Shape::pingpong ? 0 : warpIndex() / Shape::kGroupWarps;
+        const int row = window_.firstRow + group * Shape::kProductRows + warpIndex() % Shape::kGroupWarps * 16;
+        WPK_UNROLL
+        for (int product = 0; product < kProducts; ++product)
+            scaleByMoments<Problem>(
+                rows_[product], window_, row + product * Shape::kProductRows + laneIndex() / 4); // @rows_of_product
+    }
+
+    // The products of this part of the reduction.
+    WPK_DEVICE void normalise(float (&acc)[Shape::accumulators], int part) const
+    {
+        auto& products = reinterpret_cast<float(&)[kProducts][kTiles][4]>(acc);
+        normaliseProducts<Problem>(products, rows_, window_, part);
+    }
+
+private:
+    Window window_;
+    RowScale rows_[kProducts][2];
+};
+
 // As the problem says.
 template <class Problem, class Shape, class Window>
-using RowsOf = Select<kNormsRows<Problem>, NormedRows<Problem, Shape, Window>, RawRows>;
+using RowsOf = Select<kTakesMoments<Problem>, RowsWithMoments<Problem, Shape, Window>,
+    Select<kNormsRows<Problem>, NormedRows<Problem, Shape, Window>, RawRows>>;
 
 } // namespace wpk

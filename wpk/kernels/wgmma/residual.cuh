@@ -110,7 +110,7 @@ struct Residual
     {
         const unsigned char* const from = memory + numberOf(piece) * Pieces::kPieceBytes;
         return {{window.rows, from, tileRow, window.firstColumn}, window.operands, window.y, window.rowEnd,
-            window.columnEnd, window.storedColumns, window.firstRow, window.firstColumn};
+            window.columnEnd, window.storedColumns, window.firstRow, window.firstColumn, window.moments};
     }
 
     // Asks for the pieces of a tile, each as soon as its place is free; one thread calls it, tile after tile.

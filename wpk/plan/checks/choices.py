@@ -53,7 +53,7 @@ def check_candidate(sized: SizedPlan, step: Step, path: str) -> None:
         raise wrong(f"{path}.launches", "is empty")
     for index, launch in enumerate(step.launches):
         field = f"{path}.launches[{index}]"
-        _check_launch(sized, launch, len(step.inputs), field)
+        _check_launch(sized, launch, len(step.inputs), len(step.operator.outputs), field)
         check_extensions(sized, step, launch, field)
 
 
@@ -87,7 +87,7 @@ def _check_call(sized: SizedPlan, step: Step, image: LibraryImage, path: str) ->
             )
 
 
-def _check_launch(sized: SizedPlan, launch: Launch, inputs: int, path: str) -> None:
+def _check_launch(sized: SizedPlan, launch: Launch, inputs: int, outputs: int, path: str) -> None:
     kernel = sized.plan.kernels.get(launch.kernel)
     if kernel is None or kernel.entry != launch.entry:
         raise wrong(f"{path}.kernel", f"no kernel {launch.entry!r} {launch.kernel[:12]!r}")
@@ -105,7 +105,7 @@ def _check_launch(sized: SizedPlan, launch: Launch, inputs: int, path: str) -> N
             case InputArgument(number) | TensorMapArgument(number):
                 within(f"{field}.index", number, 0, inputs - 1)
             case OutputArgument(number):
-                within(f"{field}.index", number, 0, 0)
+                within(f"{field}.index", number, 0, outputs - 1)
             case SizeArgument(expression):
                 within(f"{field}.expression", sized.evaluate(expression), -MAX_SIZE - 1, MAX_SIZE)
             case WorkspaceArgument(size):

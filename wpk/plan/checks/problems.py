@@ -39,8 +39,8 @@ def check_problem(problem: Problem, free: Mapping[str, int], path: str) -> None:
         raise wrong(
             f"{path}.y.padding", "it does not lie behind the columns, where kernels write it"
         )
-    inputs, output = problem.accesses()
-    for index, access in enumerate((*inputs, output)):
+    inputs = problem.reads()
+    for index, access in enumerate((*inputs, *problem.writes())):
         if access is not None:
             field = f"{path}.y" if index == len(inputs) else f"{path}, operand {index}"
             _check_tensor(access.tensor, len(access.axes), field)

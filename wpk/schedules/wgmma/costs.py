@@ -6,12 +6,14 @@ import numpy as np
 
 from wpk.dtypes import Precision
 from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work
-from wpk.problems import ClampedConvolution, Convolution, Matmul, NormedMatmul
+from wpk.problems import ClampedConvolution, Convolution, Matmul, MomentsMatmul, NormedMatmul
 from wpk.schedules.row_norm import (
     PRODUCT_COLUMNS,
     fragment_products,
     fragment_slots,
     is_centred,
+    looks_at_rows,
+    moments_moved,
 )
 from wpk.schedules.split import sum_registers
 from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
@@ -53,6 +55,8 @@ _MOMENTS, _MOMENTS_IN_LOOP, _CENTRED = (
     14,
     20,
 )  # of rows that are normalised, with their means; as the others
+
+_KNOWN_MOMENTS, _KNOWN_IN_LOOP, _STORED_MOMENTS = 4, 12, 5  # as the others
 
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
@@ -123,9 +127,18 @@ def registers(columns: Columns, precision: Precision) -> Floats:
 
 
 def _norm_registers(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
-    """Count what is kept of a warp's rows that are normalised: their moments, and the sums of a lane's columns."""
+    """Count what is kept of a warp's rows that are normalised: their moments, and the sums of a lane's columns.
+
+    Of rows whose moments are known two numbers are kept, and a few sums at a time; of rows that are stored with their
+    moments what is rounded, beside operands that the epilogue reads itself.
+    """
+    if isinstance(problem, MomentsMatmul):
+        asked = (columns["persistent"] > 0) & (columns["residual"] == 0)
+        return np.where(asked, _STORED_MOMENTS, 0.0)
     if not isinstance(problem, NormedMatmul):
         return 0.0
+    if not looks_at_rows(problem):
+        return np.where(columns["persistent"] > 0, _KNOWN_IN_LOOP, _KNOWN_MOMENTS)
     moments: Floats = np.where(columns["persistent"] > 0, _MOMENTS_IN_LOOP, _MOMENTS)
     return moments + (_CENTRED + columns["block_n"] / 4 if is_centred(problem) else 0.0)
 
@@ -157,7 +170,7 @@ def work(
     precision = problem.precision
     size = float(precision.storage.bytes)
     times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
-    seen = 2 * GROUP_ROWS if isinstance(problem, NormedMatmul) else GROUP_ROWS
+    seen = 2 * GROUP_ROWS if looks_at_rows(problem) else GROUP_ROWS
     rows = columns["block_m"] / GROUP_ROWS * (seen + times * columns["block_n"]) + written
     costs = TileCosts(
         unit=precision,
@@ -167,7 +180,7 @@ def work(
         loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),
         slots=_row_slots(problem, columns),
-        slots_beside=isinstance(problem, NormedMatmul),
+        slots_beside=looks_at_rows(problem),
         by_warpgroups=True,
     )
     tiles = multicast.product(product, columns, target).work(columns, costs)
@@ -177,6 +190,7 @@ def work(
         cluster_blocks=_cluster_blocks(columns),
         end_fetches=_end_fetches(product, problem, columns, target),
     )
+    tiles = moments_moved(tiles, problem, columns, target)
     return in_turn(_with_moments(tiles, problem, columns), columns)
 
 

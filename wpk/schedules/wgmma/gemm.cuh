@@ -78,7 +78,7 @@ private:
 
 template <class Problem, class Schedule>
 WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Problem>> inputs, int leading,
-    const WgmmaMaps<Schedule>& maps, void* y, const Partials& partials = {})
+    const WgmmaMaps<Schedule>& maps, const Outputs& outputs, const Partials& partials = {})
 {
     using Shape =
         WgmmaShape<typename Problem::Multiply, Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;
@@ -93,7 +93,7 @@ WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count + kRowNormInputs<P
         block.firstColumn = Shape::persistent ? 0 : block.firstColumn;
     }
     computeWgmma<Problem, Schedule, Shape, GemmLoader<Problem, Shape>>(
-        shared, maps, block.window(inputs.at + 2, y), partials);
+        shared, maps, block.window(inputs.at + 2, outputs), partials);
 }
 
 } // namespace wpk

@@ -61,8 +61,32 @@ _LAYER_NORM = f"""{_H} g (float[3, 9, 16] x, float[16] g, float[16] b, float[16,
     n = LayerNormalization(x, g, b)  p = MatMul(n, w)  y = Add(p, c) }}"""
 _RMS_NORM = """<ir_version: 10, opset_import: ["" : 23]> g (float[3, 9, 16] x, float[16] g, float[16, 24] w) => (float[3, 9, 24] y) {
     n = RMSNormalization(x, g)  y = MatMul(n, w) }"""
+_TWO_NORMS = """<ir_version: 8, opset_import: ["" : 17]> g (float[3, 9, 16] x, float[16, 32] u, float[32] g,
+    float[32] b, float[32, 48] w, float[48, 32] v, float[32, 24] t) => (float[3, 9, 24] y) {
+    p = MatMul(x, u)  h = Add(p, b)  n = LayerNormalization(h, g, b)  q = MatMul(n, w)  r = Relu(q)
+    s = MatMul(r, v)  k = Add(s, h)  m = LayerNormalization(k, g, b)  y = MatMul(m, t) }"""
 
 FAULTS = (
+    BrokenPass(
+        "moments are of squares that are not centred",
+        "fuse-operators",
+        "fusion.row_moments",
+        'mean(made.add("Mul", differences, differences), -1)',
+        'mean(made.add("Mul", rows, rows), -1)',
+        _TWO_NORMS,
+        "u g b w v t",
+        Precision.FP16,
+    ),
+    BrokenPass(
+        "rows are normalised by the moments of others",
+        "fuse-operators",
+        "fusion.row_moments",
+        "_known(clusters.graph, norm, maker.moments)",
+        "_known(clusters.graph, norm, next(c.moments for c in clusters.all if c.moments))",
+        _TWO_NORMS,
+        "u g b w v t",
+        Precision.FP16,
+    ),
     BrokenPass(
         "the scale of a normalisation is lost",
         "norm-into-product",
