@@ -95,22 +95,32 @@ class _Beginning:
         whole = self._compared(root, self._form(root, keys))
         if whole is None:
             return []
-        told = {key: self._told(key) for key in keys} if len(keys) > 1 else {}
-        alone = {key: each for key, each in told.items() if each is not None}
+        alone = self._alone(keys) if len(keys) > 1 else {}
+        rest = [key for key in keys if key not in alone]
+        if len(keys) > 1 and rest and is_better(_less(whole, alone.values())):
+            self.forms.expect(root, [(key,) for key in rest])
+            for key in rest:
+                if not self.is_over():
+                    self._beside(key)
+            alone = self._alone(keys)
+            rest = [key for key in keys if key not in alone]
         gains = [_Gain((key,), each) for key, each in alone.items() if is_better(each)]
-        rest = tuple(key for key in keys if key not in alone)
-        together = Comparison(
-            whole.usual - sum(each.usual for each in alone.values()),
-            whole.other - sum(each.other for each in alone.values()),
-        )
-        return [*gains, _Gain(rest, together)] if rest and is_better(together) else gains
+        together = _less(whole, alone.values())
+        return [*gains, _Gain(tuple(rest), together)] if rest and is_better(together) else gains
 
-    def _told(self, key: str) -> Comparison | None:
-        """What one class gains, if that is known."""
-        root = self.forms.root
-        if not self.forms.has(otherwise(root, (key,))):
+    def _alone(self, keys: Keys) -> dict[str, Comparison]:
+        """What single classes gain, where that is known."""
+        known = [key for key in keys if self.forms.has(otherwise(self.forms.root, (key,)))]
+        found = {key: self._compared(self.forms.root, self._beside(key)) for key in known}
+        return {key: each for key, each in found.items() if each is not None}
+
+    def _beside(self, key: str) -> Form | None:
+        """The form in which one class is decided otherwise; None where there is none."""
+        self.looked_at.add(otherwise(self.forms.root, (key,)))
+        try:
+            return self.forms.beside(self.forms.root, (key,))
+        except RefusedFormError:
             return None
-        return self._compared(root, self.forms.beside(root, (key,)))
 
     def _together(self, gains: Sequence[_Gain]) -> tuple[Form, list[_Gain]]:
         """The form with all that gains, if it gains as much together; else with one after the other."""
@@ -161,3 +171,11 @@ class _Beginning:
             predicted_usual=gain.by_models.usual,
             predicted=gain.by_models.other,
         )
+
+
+def _less(whole: Comparison, parts: Iterable[Comparison]) -> Comparison:
+    """What is left of a comparison without those of some of its parts."""
+    usual, other = whole.usual, whole.other
+    for each in parts:
+        usual, other = usual - each.usual, other - each.other
+    return Comparison(usual, other)
