@@ -280,7 +280,7 @@ def _moved_rows(
 
 def _channels_last(places: Places, shape: Sequence[int]) -> Places:
     """Where elements of a tensor whose channels are its second dimension lie in one that has them last."""
-    channels, pixels = shape[1], int(np.prod(shape[2:]))
-    image, inside = np.divmod(places, channels * pixels)
-    channel, pixel = np.divmod(inside, pixels)
-    return (image * pixels + pixel) * channels + channel
+    images, channels, *pixels = shape
+    last = np.arange(int(np.prod(shape)), dtype=np.int64)
+    last = last.reshape(images, int(np.prod(pixels)), channels)
+    return np.ascontiguousarray(last.swapaxes(1, 2)).ravel()[places]
