@@ -20,8 +20,8 @@ from wpk.search.forms.times import Comparison, Estimate, is_better, predicted
 
 Keys = tuple[str, ...]
 
-AS_FORETOLD = 1.01
-"""Factor up to which a form may be slower than what its choices gain alone says, and is not put together step by step."""
+AS_FORETOLD = 0.9
+"""The part of what its choices gain alone that a form must gain, or else it is put together step by step."""
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,9 @@ class _Beginning:
         root = self.forms.root
         every = self._form(root, tuple(key for each in gains for key in each.keys))
         found = self._compared(root, every)
-        if every is not None and found is not None:
-            before = sum(count * self.estimate(p) for p, count in root.problems.items())
-            foretold = before - sum(each.by_models.gain for each in gains)
-            if before - found.gain <= AS_FORETOLD * foretold:
-                return every, [*gains]
+        foretold = sum(each.by_models.gain for each in gains)
+        if every is not None and found is not None and found.gain >= AS_FORETOLD * foretold:
+            return every, [*gains]
         best, taken = root, list[_Gain]()
         for each in gains:
             if self.is_over():

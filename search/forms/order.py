@@ -18,17 +18,17 @@ FUSION = "fuse-operators"
 
 
 def in_order(lowered: LoweredModel, form: Form, headroom: Estimate) -> list[str]:
-    """Return the keys of a form's sites: whole passes, then classes by the headroom of what they decide over.
+    """Return the keys of a form's sites, those of later passes first, since fewer passes run again for them.
 
-    Sites whose nodes are no operator's any more, since a pass before fusion replaced them, come before others. Those
-    of the first group of passes come last: to change them all passes run again. A pass of one class is that class.
+    Of one group of passes whole passes come first, then classes by the headroom of what they decide over; before others
+    sites whose nodes are no operator's any more, since a later pass replaced them. A pass of one class is that class.
     """
     weight = _weight(lowered, form, headroom)
     classes = Counter(pass_of(key) for key in form.sites)
     whole = [every_site(name) for name, count in classes.items() if count > 1 and name != FUSION]
     keys = whole + sorted(form.sites, key=weight, reverse=True)
-    first = {each.name for each in pass_groups(Precision.FP32)[0]}
-    return sorted(keys, key=lambda key: pass_of(key) in first)
+    place = _places()
+    return sorted(keys, key=lambda key: -place(key))
 
 
 def kinds_in_order(lowered: LoweredModel, form: Form, headroom: Estimate) -> list[tuple[str, ...]]:
@@ -40,16 +40,19 @@ def kinds_in_order(lowered: LoweredModel, form: Form, headroom: Estimate) -> lis
     kinds: dict[tuple[str, str], list[str]] = {}
     for key, sites in form.sites.items():
         kinds.setdefault((pass_of(key), sites[0].words), []).append(key)
-    groups = pass_groups(Precision.FP32)
-    places = {each.name: place for place, group in enumerate(groups) for each in group}
+    place = _places()
 
     def turn(keys: Sequence[str]) -> tuple[int, float]:
-        place = places.get(
-            pass_of(keys[0]), len(groups)
-        )  # what lowering decides runs no pass again
-        return -place, -sum(map(weight, keys))
+        return -place(keys[0]), -sum(map(weight, keys))
 
     return sorted(map(tuple, kinds.values()), key=turn)
+
+
+def _places() -> Callable[[str], int]:
+    """The group of passes that a key's is in; behind all groups what lowering decides, for which no pass runs again."""
+    groups = pass_groups(Precision.FP32)
+    places = {each.name: place for place, group in enumerate(groups) for each in group}
+    return lambda key: places.get(pass_of(key), len(groups))
 
 
 def _weight(lowered: LoweredModel, form: Form, headroom: Estimate) -> Callable[[str], float]:

@@ -23,7 +23,7 @@ def test_whole_passes_and_then_what_decides_over_most_time_come_first(tmp_path: 
         return 1.0 if problem == slow else 1e-3
 
     keys = in_order(lowered, form, estimate)
-    assert keys[0] == every_site("channels-last")
+    assert keys[0] == every_site("channels-last")  # which is behind fusion
     assert every_site(FUSION) not in keys  # the unfused engine is that
     assert sorted({*keys} - {keys[0]}) == sorted(form.sites)
     (operator, *_) = lowered.program.operators
