@@ -150,7 +150,7 @@ def _transpose(node: gs.Node, data: list[Places]) -> Places | None:
 def _reshape(node: gs.Node, data: list[Places], run: int = 1) -> Places | None:
     """By the shape of what the node gives, of which one size may follow from the others."""
     sizes = dims(node.outputs[0])
-    if sizes and run > 1:
+    if sizes and isinstance(sizes[-1], int):
         sizes = [*sizes[:-1], sizes[-1] // run]
     if sizes is None or sum(not isinstance(size, int) for size in sizes) > 1:
         return None

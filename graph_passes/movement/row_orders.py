@@ -281,6 +281,6 @@ def _moved_rows(
 def _channels_last(places: Places, shape: Sequence[int]) -> Places:
     """Where elements of a tensor whose channels are its second dimension lie in one that has them last."""
     images, channels, *pixels = shape
-    last = np.arange(int(np.prod(shape)), dtype=np.int64)
-    last = last.reshape(images, int(np.prod(pixels)), channels)
+    elements = np.arange(int(np.prod(shape)), dtype=np.int64)
+    last = elements.reshape(images, int(np.prod(pixels)), channels)
     return np.ascontiguousarray(last.swapaxes(1, 2)).ravel()[places]
