@@ -25,6 +25,7 @@ _MOST_ELEMENTS = 1 << 24
 _MOST_NUMBERS = 1 << 22
 """In the matrices of all places together, which are read for every batch: the caches of GPUs keep as many."""
 _MOST_NODES = 12
+_MOVEMENTS = ("Pad", "Slice", *RESHAPES)
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,19 @@ class SkewedProducts(Rule[_Skewed]):
         if not isinstance(matrix, gs.Constant) or rank(matrix) != 2:
             return None
         found: _Skewed | None = None
-        tensor, pads = node.outputs[0], False
+        chain = _chain(graph, node.outputs[0])
+        pads = next((n for n, each in enumerate(chain) if is_op(each, "Pad")), len(chain))
+        last = max((n for n, each in enumerate(chain) if is_op(each, "Slice")), default=-1)
+        if last < pads:
+            return None  # before any place is counted: a large batch has millions
+        tensor = node.outputs[0]
         places: Places | None = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
-        for _ in range(_MOST_NODES):
-            readers = list(tensor.outputs)
-            if len(readers) != 1 or any(tensor is each for each in graph.outputs):
-                break
-            reader = readers[0]
+        for number, reader in enumerate(chain[: last + 1]):
             places = _moved(reader, tensor, places) if places is not None else None
             if places is None:
                 break
-            tensor, pads = reader.outputs[0], pads or is_op(reader, "Pad")
-            columns = _columns(places, shape) if pads and is_op(reader, "Slice") else None
+            tensor = reader.outputs[0]
+            columns = _columns(places, shape) if number > pads and is_op(reader, "Slice") else None
             if columns is not None:
                 found = _Skewed(node, tensor, places.shape, columns)
         return found and (refusal(node, _why_too_large(matrix, found.columns)) or found)
@@ -92,6 +94,18 @@ def _why_too_large(matrix: gs.Tensor, columns: NDArray[np.int64]) -> str | None:
         if numbers > _MOST_NUMBERS
         else None
     )
+
+
+def _chain(graph: gs.Graph, tensor: gs.Tensor) -> list[gs.Node]:
+    """The movements behind a tensor, each the only reader of the one before."""
+    chain = list[gs.Node]()
+    while len(chain) < _MOST_NODES and len(tensor.outputs) == 1:
+        reader = tensor.outputs[0]
+        if any(tensor is each for each in graph.outputs) or not is_op(reader, *_MOVEMENTS):
+            break
+        chain.append(reader)
+        tensor = reader.outputs[0]
+    return chain
 
 
 def _moved(node: gs.Node, tensor: gs.Tensor, places: Places) -> Places | None:

@@ -7,7 +7,7 @@ problems.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -75,6 +75,19 @@ def difference(first: Form, second: Form) -> Difference:
     return Difference(first.problems - second.problems, second.problems - first.problems)
 
 
+def otherwise(form: Form, keys: Iterable[str], than: Form | None = None) -> frozenset[str]:
+    """Return what is changed of a form in which some choices are decided otherwise.
+
+    Args:
+        form: The form.
+        keys: Of the choices.
+        than: The form in which they are decided as they no longer are; by default the same.
+    """
+    decided = form.changed if than is None else than.changed
+    back = {key for key in keys if key in decided}
+    return (form.changed - back) | ({*keys} - back)
+
+
 def form_of(lowered: LoweredModel) -> Form:
     """Return the form of a lowered model."""
     sites: dict[str, tuple[Site, ...]] = {}
@@ -99,11 +112,11 @@ class Forms:
 
     Attributes:
         lower: Lowers the model.
-        fixed: The form in which nothing is taken back.
+        root: The form that others are looked at beside first: the passes' own, or the one that tuning begins with.
     """
 
     lower: Lower
-    fixed: Form
+    root: Form
     _known: dict[frozenset[str], Form | RefusedFormError] = field(default_factory=dict)
     _told: dict[frozenset[str], Form] = field(default_factory=dict)
     _expected: dict[Keys, set[str]] = field(default_factory=dict)
@@ -115,7 +128,7 @@ class Forms:
         self._expected = {
             keys: {node for key in keys for site in base.sites_of(key) for node in site.nodes}
             for keys in choices
-            if not self.has(base.changed | {*keys})
+            if not self.has(otherwise(base, keys))
         }
 
     def beside(self, base: Form, keys: Keys) -> Form:
@@ -128,7 +141,7 @@ class Forms:
         Raises:
             RefusedFormError: There is none.
         """
-        changed = base.changed | {*keys}
+        changed = otherwise(base, keys)
         if keys in self._expected and not self.has(changed):
             self._look(base, keys)
         return self._told.get(changed) or self.of(changed)
@@ -141,13 +154,50 @@ class Forms:
         together = {keys: self._expected.pop(keys) for keys in lying_apart(self._around, alike)}
         if len(together) == 1:
             return
-        found = self._lowered(base.changed | {key for keys in together for key in keys})
-        if isinstance(found, RefusedFormError) or found.handed != base.handed:
+        found = self._lowered(otherwise(base, [key for keys in together for key in keys]))
+        if not isinstance(found, RefusedFormError):
+            self._tell(base, found, together)
+
+    def all_of(self, base: Form, keys: Keys) -> Form:
+        """Return the form in which several choices are decided otherwise, and tell those apart that can be told.
+
+        Args:
+            base: The form that they are tried on, lowered as it is.
+            keys: Of the choices.
+
+        Raises:
+            RefusedFormError: There is none.
+        """
+        form = self.of(otherwise(base, keys))
+        self._tell(base, form, {(k,): {n for s in base.sites_of(k) for n in s.nodes} for k in keys})
+        return form
+
+    def _tell(self, base: Form, found: Form, together: Mapping[Keys, Collection[str]]) -> None:
+        """Note what each of some choices changes that were decided otherwise in one form."""
+        if found.handed != base.handed:
             return
         for keys, change in told_apart(base.parts, found.parts, together).items():
-            changed = base.changed | {*keys}
+            changed = otherwise(base, keys)
             problems = base.problems - change.gone + change.new
-            self._told[changed] = Form(changed, problems, base.handed, {})
+            if not self.has(changed):
+                self._told[changed] = Form(changed, problems, base.handed, {})
+
+    def begin_with(self, root: Form) -> None:
+        """Look at others beside this form from now on; what is known of choices that lie apart from it stays known."""
+        before, self.root = self.root, root
+        seen = {**self._told, **{k: f for k, f in self._known.items() if isinstance(f, Form)}}
+        for changed, form in seen.items():
+            (*keys,) = changed ^ before.changed
+            here = otherwise(root, keys)
+            if len(keys) != 1 or self.has(here):
+                continue
+            change = difference(before, form)
+            gone, new = change.gone, change.new
+            if keys[0] in root.changed:
+                gone, new = new, gone
+            if gone <= root.problems:
+                problems = root.problems - gone + new
+                self._told[here] = Form(here, problems, root.handed, {})
 
     def has(self, changed: frozenset[str]) -> bool:
         """Whether the form was looked at before, alone or among others."""
@@ -171,7 +221,7 @@ class Forms:
             form = form_of(self.lower(changed))
         except (UnsupportedError, GraphError) as error:
             return RefusedFormError(error.what.splitlines()[-1].strip(), fix=error.fix)
-        if form.handed > self.fixed.handed:
-            more = form.handed - self.fixed.handed
+        if form.handed > self.root.handed:
+            more = form.handed - self.root.handed
             return RefusedFormError(f"ONNX Runtime would execute {more} more operators", fix="")
         return form

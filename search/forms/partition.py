@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from wpk.errors import ScheduleError
 from wpk.graph_passes import every_site, pass_of
 from wpk.plan import FormOutcome, TriedForm
-from wpk.search.forms.form import Form, Forms, RefusedFormError, difference
+from wpk.search.forms.form import Form, Forms, RefusedFormError, difference, otherwise
 from wpk.search.forms.judges import ByModels, Judge, Proposal
 from wpk.search.forms.pairs import MOST_PAIRS, neighbours
-from wpk.search.forms.times import Comparison, Estimate, is_hopeless, predicted
+from wpk.search.forms.times import Comparison, Estimate, is_hopeless, predicted, promise
 
 MAX_ROUNDS = 4
 """Partitions that are built upon one after the other; on the networks of the tests two suffice."""
@@ -54,11 +54,12 @@ def best_partition(
         forms: Lower the model.
         estimate: Predicted seconds of a problem; raises ScheduleError where no template computes it.
         judge: Decides between forms.
-        keys: The sites of the usual form in the order in which they are looked at; by default in the graph's.
+        keys: The sites of the form that it begins with, in the order in which they are looked at; by default in the
+            graph's.
         is_over: Whether no further form is to be looked at.
     """
     search = _Search(forms, estimate, judge, is_over)
-    best, keys = forms.fixed, list(forms.fixed.sites if keys is None else keys)
+    best, keys = forms.root, list(forms.root.sites if keys is None else keys)
     for _ in range(MAX_ROUNDS):
         proposals = search.proposals(best, keys)
         judge.learn(proposals)
@@ -77,9 +78,9 @@ def proposed(
     keys: Sequence[str],
     is_over: Callable[[], bool] = lambda: False,
 ) -> list[Proposal]:
-    """Return the forms beside the usual one that models do not rule out, the largest gain first."""
+    """Return the forms beside the first that models do not rule out, the most promising first (`promise`)."""
     search = _Search(forms, estimate, ByModels(estimate), is_over)
-    return search.proposals(forms.fixed, keys)
+    return search.proposals(forms.root, keys)
 
 
 def _singles_first(pair: tuple[float, Proposal]) -> tuple[bool, float]:
@@ -100,11 +101,11 @@ class _Search:
     looked_at: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.compared = {self.forms.fixed.identity}
+        self.compared = {self.forms.root.identity}
         self.ruled_out = dict[str, FormOutcome]()
 
     def proposals(self, base: Form, keys: Collection[str]) -> list[Proposal]:
-        """Take each class of sites back alone; return what models do not rule out, the largest gain first.
+        """Take each class of sites back alone; return what models do not rule out, the most promising first.
 
         Classes of a pass are not looked at where models rule out the model without the whole pass, or where that is
         the same.
@@ -113,7 +114,7 @@ class _Search:
         found = [self._proposal(base, key) for key in keys]
         proposals = [each for each in found if each is not None]
         proposals += self._pairs(base, keys, proposals)
-        return sorted(proposals, key=lambda each: -each.by_models.gain)
+        return sorted(proposals, key=lambda each: promise(each.by_models), reverse=True)
 
     def _pairs(
         self, base: Form, keys: Collection[str], proposals: Sequence[Proposal]
@@ -132,7 +133,7 @@ class _Search:
         found, pairs = [], pairs[:MOST_PAIRS]
         self.forms.expect(base, pairs)
         for pair in pairs:
-            if self.is_over() and not self.forms.has(base.changed | {*pair}):
+            if self.is_over() and not self.forms.has(otherwise(base, pair)):
                 continue
             proposal = self._pair(base, pair, max(0.0, *(gains[key] for key in pair)))
             if proposal is not None:
@@ -159,7 +160,7 @@ class _Search:
         if whole is not None:
             self._note(base, (key,), whole, reason="so is its whole pass")
             return None
-        if self.is_over() and not self.forms.has(base.changed | {key}):
+        if self.is_over() and not self.forms.has(otherwise(base, (key,))):
             self._note(base, (key,), FormOutcome.NOT_MEASURED)
             return None
         try:
@@ -196,17 +197,17 @@ class _Search:
                 faster.append((comparison.gain, each))
         best, undecided = base, list[str]()
         for _, each in sorted(faster, key=_singles_first):
-            outcome, best = self._joined(best, each.keys)
+            outcome, best = self._joined(best, base, each.keys)
             if outcome is FormOutcome.NOT_MEASURED:
                 undecided += each.keys
             entry = self.tried[(*each.keys, base.changed)]
             self.tried[(*each.keys, base.changed)] = replace(entry, outcome=outcome)
         return best, list(dict.fromkeys(undecided))
 
-    def _joined(self, best: Form, keys: tuple[str, ...]) -> tuple[FormOutcome, Form]:
-        """The best form with more taken back, if that is faster."""
+    def _joined(self, best: Form, base: Form, keys: tuple[str, ...]) -> tuple[FormOutcome, Form]:
+        """The best form with more decided otherwise than in the form that it is built upon, if that is faster."""
         try:
-            form = self.forms.of(best.changed | {*keys})
+            form = self.forms.of(otherwise(best, keys, than=base))
         except RefusedFormError:
             return FormOutcome.REFUSED, best
         if form.identity == best.identity:
@@ -237,6 +238,7 @@ class _Search:
             reason=reason,
             predicted_usual=None if by_models is None else by_models.usual,
             predicted=None if by_models is None else by_models.other,
+            again=keys[0] in base.changed,
         )
 
     def _measured(

@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 
 from wpk.errors import EngineError
 from wpk.graph_passes import every_site, pass_of
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.options import SearchOptions
-from wpk.plan import FormOutcome, FormSearch, TriedForm
+from wpk.plan import Begun, FormOutcome, FormSearch, TriedForm
 from wpk.problems import Problem
 from wpk.progress import Progress, silent
 from wpk.search.forms import (
     FUSION,
+    Beginning,
     ByMeasuring,
     ByModels,
     Estimates,
@@ -25,11 +26,14 @@ from wpk.search.forms import (
     Partitioning,
     Proposal,
     RefusedFormError,
+    beginning,
     best_partition,
     difference,
     form_of,
     in_order,
     is_hopeless,
+    kinds_in_order,
+    otherwise,
     predicted,
     proposed,
 )
@@ -37,13 +41,17 @@ from wpk.search.loop.budget import Budget
 from wpk.search.loop.choices import Choices
 from wpk.search.loop.form_tuning import FormTuning, best_seconds
 from wpk.search.loop.model_tuning import ModelTuning
-from wpk.search.models import Compiler, StaticChoices
+from wpk.search.models import Compiler, Shortlists, StaticChoices
 
-FOUND, UNFUSED = "found", "unfused"
-"""Names of forms: the best partition found; with every merge of consecutive subsets taken back."""
+FOUND, PASSES, UNFUSED = "found", "passes", "unfused"
+"""Names of forms: the best partition found; the passes' own, where tuning began with another; with every merge of
+consecutive subsets taken back."""
 
 MOST_MISSING = 8
 """Problems that nothing was measured of, of a form that is no part of the best found and still compared as an engine."""
+
+BEGIN_SHARE = 0.5
+"""The part of that which looking for the form to begin with may take, on top: everything waits for it."""
 
 LOOK_SHARE, LOOK_SECONDS = 0.1, 120.0
 """What looking at forms by models alone may take, before measuring and again behind it: a part of the budget, and where
@@ -65,7 +73,7 @@ class FormsFound:
 
     Attributes:
         partitioning: The search for the best partition.
-        models: What whole engines are to be compared of, by name; not the usual form.
+        models: What whole engines are to be compared of, by name; not the form that tuning began with.
         choices: What may compute each problem of any of them.
     """
 
@@ -74,12 +82,17 @@ class FormsFound:
     choices: Choices
 
 
-def recorded(partitioning: Partitioning, chosen: Collection[str], *, measured: bool) -> FormSearch:
+def recorded(
+    partitioning: Partitioning,
+    chosen: Collection[str],
+    *,
+    measured: bool,
+    begun: Begun | None = None,
+) -> FormSearch:
     """Return what a plan says of a search for its form."""
     found = tuple(sorted(partitioning.best.changed))
-    return FormSearch(
-        partitioning.tried, partitioning.partitions, found, tuple(sorted(chosen)), measured
-    )
+    asked = partitioning.tried, partitioning.partitions, found, tuple(sorted(chosen)), measured
+    return FormSearch(*asked, begun=begun)
 
 
 MOST_WEIGHT_BYTES = 4 * 2**30
@@ -158,23 +171,54 @@ class FormContest:
         budget: Budget | None = None,
         tell: Progress = silent,
     ) -> None:
-        """Begin with the usual form; nothing is compared yet.
+        """Begin with the passes' own form; nothing is compared yet.
 
         Args:
             lower: Lowers the model with some sites taken back.
-            lowered: Its usual form.
+            lowered: In the passes' own form.
             estimates: What the models have to say of this, and of any other.
             budget: Of measuring; None where the models decide alone.
             tell: Told of the progress.
         """
         self.lower: Lower = lru_cache(MOST_KEPT)(lower)
-        self._forms = Forms(self.lower, form_of(lowered))
+        self._lowered, self._forms = lowered, Forms(self.lower, form_of(lowered))
+        self._passes, self._beginning = self._forms.root, Beginning(self._forms.root)
         self._estimates = estimates
-        self._keys = in_order(lowered, self._forms.fixed, self._estimates.headroom)
         seconds = None if budget is None else budget.seconds
         self._look = LOOK_SECONDS if seconds is None else LOOK_SHARE * seconds
         self._until, self._tell = 0.0, tell
         self._is_free: Callable[[], bool] = lambda: False
+
+    def begin(self) -> LoweredModel:
+        """Return the model in the form that tuning begins with, by what models say; once, before anything is compiled."""
+        self._begin(BEGIN_SHARE)
+        asked = self._lowered, self._forms.root, self._estimates.headroom
+        kinds = kinds_in_order(*asked)
+        self._beginning = beginning(self._forms, self._estimates.seconds, kinds, self._is_over)
+        if self._beginning.form is not self._passes:
+            self._lowered = self.lower(self._beginning.form.changed)
+            self._forms.begin_with(self._beginning.form)
+        self._tell(STAGE, 1, 1)
+        return self._lowered
+
+    @property
+    def begun(self) -> Begun:
+        """What a plan says of the form that tuning began with."""
+        form, looked_at = self._beginning.form, self._beginning.looked_at
+        sums = self._total(self._passes), self._total(form)
+        return Begun(tuple(sorted(form.changed)), looked_at, *sums)
+
+    def _total(self, form: Form) -> float:
+        seconds = self._estimates.seconds
+        return sum(count * seconds(problem) for problem, count in form.problems.items())
+
+    def score(self, scored: Mapping[Problem, Shortlists]) -> None:
+        """Take over what models said of problems while their kernels began to compile."""
+        self._estimates.shortlists.update(scored)
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return in_order(self._lowered, self._forms.root, self._estimates.headroom)
 
     def look(self, is_free: Callable[[], bool] = lambda: False) -> None:
         """Find out what is worth measuring, once.
@@ -203,7 +247,7 @@ class FormContest:
         return found
 
     def by_models(self) -> Partitioning:
-        """The best partition where nothing is measured."""
+        """The best partition where nothing is measured, and no form was begun with."""
         self._begin()
         estimate = self._estimates.seconds
         return best_partition(self._forms, estimate, ByModels(estimate), self._keys, self._is_over)
@@ -223,12 +267,15 @@ class FormContest:
         self._begin()
         estimate = self._estimates.seconds
         found = best_partition(self._forms, estimate, judge, self._keys, self._is_over)
-        forms = {FOUND: found.best, **self._half(found), **self._apart(), **self._unfused()}
+        found = replace(found, tried=(*self._beginning.tried, *found.tried))
+        own = {} if self._forms.root is self._passes else {PASSES: self._passes}
+        half, others = self._half(found), {**self._apart(), **self._unfused()}
+        forms = {FOUND: found.best, **own, **half, **others}
         self._tell(STAGE, 1, 1)
-        models, seen = dict[str, LoweredModel](), {self._forms.fixed.identity}
+        models, seen = dict[str, LoweredModel](), {self._forms.root.identity}
         for name, form in forms.items():
             few = len(tuning.missing(form)) <= MOST_MISSING
-            judged = few or name in (FOUND, UNFUSED)
+            judged = few or name in (FOUND, PASSES, UNFUSED)
             if form.identity not in seen and judged and tuning.complete(form):
                 models[name] = self.lower(form.changed)
             seen.add(form.identity)
@@ -237,25 +284,25 @@ class FormContest:
     def _half(self, found: Partitioning) -> dict[str, Form]:
         """What gains most of the best partition: what is faster alone need not be so among its neighbours."""
         keys = strongest_half(found.tried)
-        form = self._known(*keys) if keys else None
+        form = self._known(otherwise(self._forms.root, keys)) if keys else None
         return {} if form is None else {f"{FOUND} 1/2": form}
 
     def _apart(self) -> dict[str, Form]:
         """Forms with all sites of a pass changed, by that key: a sum of times does not tell what runs at the same time."""
-        estimate, fixed, apart = self._estimates.seconds, self._forms.fixed, dict[str, Form]()
-        for name in dict.fromkeys(map(pass_of, fixed.sites)):
-            form = self._known(every_site(name)) if name != FUSION else None
-            if form is not None and not is_hopeless(predicted(difference(fixed, form), estimate)):
+        estimate, root, apart = self._estimates.seconds, self._forms.root, dict[str, Form]()
+        for name in dict.fromkeys(map(pass_of, root.sites)):
+            changed = otherwise(root, (every_site(name),))
+            form = self._known(changed) if name != FUSION else None
+            if form is not None and not is_hopeless(predicted(difference(root, form), estimate)):
                 apart[every_site(name)] = form
         return apart
 
     def _unfused(self) -> dict[str, Form]:
-        form = self._known(every_site(FUSION))
+        form = self._known(frozenset({every_site(FUSION)}))
         return {} if form is None else {UNFUSED: form}
 
-    def _known(self, *keys: str) -> Form | None:
+    def _known(self, changed: frozenset[str]) -> Form | None:
         """A form; None where there is none, or where looking at it would take longer than it may."""
-        changed = frozenset(keys)
         if self._is_over() and not self._forms.has(changed):
             return None
         try:
@@ -273,10 +320,10 @@ class FormContest:
         self._tell(STAGE, 0, 1)
         return seconds
 
-    def _begin(self) -> None:
-        """Begin to look at forms; what was looked at before is known."""
+    def _begin(self, share: float = 1.0) -> None:
+        """Begin to look at forms, for a part of the time that is for it; what was looked at before is known."""
         self._tell(STAGE, 0, 1)
-        self._until = time.monotonic() + self._look
+        self._until = time.monotonic() + share * self._look
 
     def _is_over(self) -> bool:
         return time.monotonic() >= self._until and not self._is_free()

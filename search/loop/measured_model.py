@@ -87,8 +87,9 @@ def measured_model(
         _log.warning("only engines of the usual form are compared: %s", error.what)
         best = confirmed(forms[:1], static_choices(static), gpu, how.tell, on_rivals, limit)
     chosen = models[best.form.name]
-    if found is not None:
-        search = recorded(found.partitioning, chosen.source.changed, measured=True)
+    if found is not None and contest is not None:
+        asked = found.partitioning, chosen.source.changed
+        search = recorded(*asked, measured=True, begun=contest.begun)
         best = replace(best, book=replace(best.book, forms=search))
     for cases in how.cases:
         cases.check()  # also where nobody asked for what could not be computed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from rows.plan_forms import form_figures
 from rows.zoo import cases
 
 from wpk.dtypes import Precision
-from wpk.plan.forms import FormOutcome, FormSearch, TriedForm
+from wpk.plan.forms import Begun, FormOutcome, FormSearch, TriedForm
 from wpk.plan.measurement import EngineMeasurement, EngineVariant
 
 TRIED = TriedForm("a:1", "joins", 2, FormOutcome.TAKEN, "", 2e-6, 2e-6, 3e-6, 1e-6)
@@ -37,6 +38,16 @@ def test_the_found_form_is_held_to_the_fastest_engine_of_the_usual_one() -> None
     assert found["speedup"]["median"] == pytest.approx(1.1)
     assert found["partitions"] == 5
     assert not found["slower_than"]
+
+
+def test_where_tuning_began_with_another_form_the_passes_own_is_what_it_is_held_to() -> None:
+    found = figures("mixed", models=110.0, mixed=100.0, passes=130.0)
+    assert found["usual"] == "passes"
+    assert found["speedup"]["median"] == pytest.approx(1.3)
+    begun = replace(FORMS, begun=Begun(("a:1",), 3, 2e-6, 1e-6))
+    told = form_figures(measured("mixed", mixed=98.0), begun)["forms"]
+    assert told["begun"]["looked_at"] == 3
+    assert found["begun"] is None
 
 
 @pytest.mark.parametrize("name", ["unfused", "library"])

@@ -14,7 +14,7 @@ from support.plans.candidates import kernel, library_call
 from wpk.candidate import GENERATED, Candidate
 from wpk.errors import PlanError
 from wpk.plan.checks.whole_plan import check_plan
-from wpk.plan.forms import FormOutcome, FormSearch, TriedForm
+from wpk.plan.forms import Begun, FormOutcome, FormSearch, TriedForm
 from wpk.plan.measurement import (
     Curve,
     EngineMeasurement,
@@ -276,12 +276,15 @@ def test_a_plan_whose_engines_refer_to_nothing_is_refused(
         ({"tried": (replace(TRIED_FORM, places=-1),)}, r"plan\.forms\.tried\[0\]\.places"),
         ({"tried": (replace(TRIED_FORM, measured=nan),)}, r"plan\.forms\.tried\[0\]"),
         ({"tried": (replace(TRIED_FORM, predicted=-1.0),)}, r"plan\.forms\.tried\[0\]"),
+        ({"begun": Begun((), 3, 0.0, 1e-6)}, r"plan\.forms\.begun"),
+        ({"begun": Begun((), 3, 1e-6, nan)}, r"plan\.forms\.begun"),
+        ({"begun": Begun((), -1, 1e-6, 1e-6)}, r"plan\.forms\.begun\.looked_at"),
     ],
 )
 def test_a_search_for_a_form_that_contradicts_the_plan_is_refused(
     bundle: PlanBundle, changes: dict[str, Any], reason: str
 ) -> None:
-    search = FormSearch((TRIED_FORM,), 2, (), (), measured=True)
+    search = FormSearch((TRIED_FORM,), 2, (), (), measured=True, begun=Begun((), 1, 2e-6, 2e-6))
     check_plan(replace(bundle.plan, forms=search))
     with pytest.raises(PlanError, match=reason):
         check_plan(replace(bundle.plan, forms=replace(search, **changes)))

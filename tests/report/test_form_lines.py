@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from wpk.plan.forms import FormOutcome, FormSearch, TriedForm
+from wpk.plan.forms import Begun, FormOutcome, FormSearch, TriedForm
 from wpk.plan.plan import PlanBundle
 from wpk.report.blocks import plain_text
 from wpk.report.plans.facts import ReportFacts
@@ -37,6 +37,21 @@ def test_a_partition_that_the_whole_engine_did_not_confirm_is_named() -> None:
     lines = form_sentences(replace(SEARCH, chosen=()))
     assert "not the fastest whole engine beyond the noise" in lines[1]
     assert len(lines) == 2
+
+
+def test_the_words_say_which_form_tuning_began_with_and_why() -> None:
+    other = Begun(("fuse:1",), 7, passes_estimate=30e-6, estimate=25e-6)
+    lines = form_sentences(replace(SEARCH, begun=other))
+    assert "the models prefer of 7 that were looked at before, 25.0 µs" in lines[1]
+    assert "the passes' own is 30.0 µs by estimates" in lines[1]
+    own = Begun((), 7, passes_estimate=30e-6, estimate=30e-6)
+    lines = form_sentences(replace(SEARCH, begun=own))
+    assert "began with the passes' own form, 30.0 µs by estimates: none of 7" in lines[1]
+
+
+def test_what_was_decided_again_is_said_so() -> None:
+    (row,) = form_rows(replace(SEARCH, tried=(replace(TAKEN, again=True),)))
+    assert row[0].startswith("done again: an operator computes")
 
 
 def test_rows_show_predicted_and_measured_times_but_not_what_was_ruled_out() -> None:

@@ -78,15 +78,13 @@ class Shop:
         asked = problems, TEMPLATES, job.target, self.pool.compile, job.progress
         return search_model(*asked, skip=skipped, pruning=pruning)
 
-    def contest(
-        self, lowered: LoweredModel, scored: Mapping[Problem, Shortlists], tuning: Tuning | None
-    ) -> FormContest | None:
+    def contest(self, lowered: LoweredModel, tuning: Tuning | None) -> FormContest | None:
         """The contest of a model's forms; None where only the usual one is looked at."""
         forms = self.forms
         if forms is None or not competes(self.search, lowered, measured=tuning is not None):
             return None
         skipped, pruning = self.job.build.skip_templates, find_pruning(self.search.prune)
-        estimates = Estimates(self.job.target, skipped, pruning, dict(scored))
+        estimates = Estimates(self.job.target, skipped, pruning)
         budget = None if tuning is None else tuning.budget
         return FormContest(forms.lowered, lowered, estimates, budget, self.job.progress)
 
@@ -100,17 +98,20 @@ def made_plan(shop: Shop, lowered: LoweredModel) -> PlanBundle:
         for model, made in lowered.bodies.items()
     }
     begun = time.monotonic() if shop.begun is None else shop.begun
-    program = lowered.program
-    problems, patterns = program.problems, matching(program.operators, search.operators)
-    named = selected_problems(program.operators, patterns)
-    is_measured = bool(problems) and (bool(patterns) or not search.operators)
+    patterns = matching(lowered.program.operators, search.operators)
+    is_measured = bool(lowered.program.problems) and (bool(patterns) or not search.operators)
     run = shop.entered if is_measured else None
+    tuning = None if run is None else run[0]
+    contest = shop.contest(lowered, tuning)
+    if contest is not None and tuning is not None:
+        lowered = contest.begin()  # what models can say without measuring is said before
+    program = lowered.program
+    named = selected_problems(program.operators, patterns)
     with (
         Beside("references") as references,
         Beside("choices") as choosing,
         Offers(lease, () if run is None else twins_of(program.operators, named)) as offers,
     ):
-        tuning = None if run is None else run[0]
         cases = None if tuning is None else cases_of(lowered, tuning.seed, shop.phases)
         proof = job.proof(lowered, references, cases or ())
         handed, scored = Handover[Shortlists](), dict[Problem, Shortlists]()
@@ -119,8 +120,8 @@ def made_plan(shop: Shop, lowered: LoweredModel) -> PlanBundle:
             for each in shop.scored(lowered):
                 hand_over(each)
                 scored[each.problem] = each
-        contest = shop.contest(lowered, scored, tuning)
         if contest is not None:
+            contest.score(scored)
             contest.look(is_free=lambda: not found.done())  # while kernels compile
         static = awaited(found, "compiling kernels", job.progress)
         if run is None or cases is None:

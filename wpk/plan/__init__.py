@@ -14,7 +14,7 @@ from wpk.plan.binding import (
 from wpk.plan.checks.whole_plan import check_sizes
 from wpk.plan.control import CONTROL
 from wpk.plan.foreign import tool_for
-from wpk.plan.forms import FormOutcome, FormSearch, TriedForm
+from wpk.plan.forms import Begun, FormOutcome, FormSearch, TriedForm
 from wpk.plan.measurement import (
     Contestant,
     Curve,

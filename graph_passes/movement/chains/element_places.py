@@ -1,6 +1,7 @@
 """Where elements that nodes only move lie in the tensor that they come from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import gcd
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -35,6 +36,24 @@ def moves(node: gs.Node | None) -> bool:
 
 def moved_from(tensor: gs.Tensor, source: gs.Tensor) -> Places | None:
     """Return where the elements of a tensor lie in the one that nodes for which `moves` holds made it of."""
+    found = moved_runs(tensor, source)
+    return None if found is None else elements_of(*found)
+
+
+def elements_of(places: Places, run: int) -> Places:
+    """Return where elements lie whose runs do so (`moved_runs`)."""
+    if run == 1:
+        return places
+    elements = places[..., None] * run + np.arange(run)
+    return elements.reshape(*places.shape[:-1], places.shape[-1] * run)
+
+
+def moved_runs(tensor: gs.Tensor, source: gs.Tensor) -> tuple[Places, int] | None:
+    """Return where runs of a tensor's last dimension lie in the source, counted in runs, and how long they are.
+
+    A large batch has millions of elements, and nodes mostly move whole rows of channels: runs are as long as none of
+    the nodes takes one apart, one element at the least.
+    """
     shape = static_shape(source)
     chain: list[tuple[gs.Node, gs.Tensor]] = []
     while tensor is not source:
@@ -45,15 +64,51 @@ def moved_from(tensor: gs.Tensor, source: gs.Tensor) -> Places | None:
         tensor = node.inputs[0]
     if shape is None:
         return None
-    places: Places | None = np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape)
+    run = longest_run([source, *(output for _, output in chain)])
+    if run > 1 and not all(keeps_runs(node) for node, _ in chain):
+        run = 1
+    places: Places | None = first_places(shape, run)
     for node, output in chain:
         if places is not None:
-            places = (
-                _part(node, output, places)
-                if is_op(node, "Split")
-                else MOVES[node.op](node, [places])
-            )
-    return places
+            is_part = is_op(node, "Split")
+            places = _part(node, output, places) if is_part else moved(node, [places], run)
+    return None if places is None else (places, run)
+
+
+def longest_run(tensors: Iterable[gs.Tensor]) -> int:
+    """Return how many elements of the last dimension may lie together in all of some tensors; one where none need."""
+    sizes = [(dims(tensor) or [None])[-1] for tensor in tensors]
+    lasting = [size for size in sizes if isinstance(size, int) and size > 0]
+    return gcd(*lasting) if len(lasting) == len(sizes) else 1
+
+
+def keeps_runs(node: gs.Node) -> bool:
+    """Whether a movement leaves runs of the last dimension together, where the sizes of both sides are whole runs."""
+    rank = len(dims(node.inputs[0]) or [])
+    if not rank:
+        return False
+    if is_op(node, "Transpose"):
+        perm = permutation(node)
+        return perm is not None and perm[-1] == rank - 1
+    if is_op(node, "Slice"):
+        axes = integers(given(node, 3)) if given(node, 3) is not None else [rank - 1]
+        return axes is not None and all(axis % rank != rank - 1 for axis in axes)
+    if is_op(node, "Concat", "Split", "Gather"):
+        return bool(int(node.attrs.get("axis", 0)) % rank != rank - 1)
+    return is_op(node, *VIEWS)
+
+
+def first_places(shape: Sequence[int], run: int = 1) -> Places:
+    """Return where the runs of a tensor of some shape lie in itself."""
+    places = np.arange(int(np.prod(shape)) // run, dtype=np.int64)
+    return places.reshape([*shape[:-1], shape[-1] // run] if run > 1 else shape)
+
+
+def moved(node: gs.Node, data: list[Places], run: int = 1) -> Places | None:
+    """Return what a movement gives of where runs of its inputs lie; None where that is not certain."""
+    if is_op(node, "Transpose") or not is_op(node, *VIEWS):
+        return MOVES[node.op](node, data)
+    return _reshape(node, data, run)
 
 
 def _part(node: gs.Node, output: gs.Tensor, data: Places) -> Places | None:
@@ -92,9 +147,11 @@ def _transpose(node: gs.Node, data: list[Places]) -> Places | None:
     return None if perm is None else data[0].transpose(perm)
 
 
-def _reshape(node: gs.Node, data: list[Places]) -> Places | None:
+def _reshape(node: gs.Node, data: list[Places], run: int = 1) -> Places | None:
     """By the shape of what the node gives, of which one size may follow from the others."""
     sizes = dims(node.outputs[0])
+    if sizes and isinstance(sizes[-1], int):
+        sizes = [*sizes[:-1], sizes[-1] // run]
     if sizes is None or sum(not isinstance(size, int) for size in sizes) > 1:
         return None
     target = [size if isinstance(size, int) else -1 for size in sizes]

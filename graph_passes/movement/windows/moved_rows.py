@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.kinds import SPATIAL, VIEWS, is_elementwise
 from wpk.graph_passes.core.query import dims, given, integers, is_graph_output, is_op, producer
-from wpk.graph_passes.movement.chains.element_places import MOVES, Places, whole_rows
+from wpk.graph_passes.movement.chains.element_places import (
+    Places,
+    first_places,
+    keeps_runs,
+    longest_run,
+    moved,
+    whole_rows,
+)
 
 _MOVEMENT = ("Slice", "Concat", *VIEWS)
 _MOST_ELEMENTS = 1 << 25
@@ -58,10 +65,13 @@ class MovedRows(Rule[_Rows]):
         width, *others = [*shape[::-1][:-1], *target[1:]]
         if not isinstance(width, int) or not all(isinstance(size, int) for size in others):
             return None
-        places = _places(source, output)
+        run = max(1, width)
+        places = _places(source, output, run)
+        if places is None:  # something takes rows apart, and may join them again
+            places, run = _places(source, output, 1), 1
         if places is None or not places.size:
             return None
-        rows = whole_rows(places, width)
+        rows = whole_rows(places, width // run)
         whole = int(np.prod([d for d in shape if isinstance(d, int)]))
         return None if rows is None else _Rows(output, source, rows, whole // width)
 
@@ -144,8 +154,8 @@ def _is_map(tensor: gs.Tensor) -> bool:
     return is_op(node, *SPATIAL)
 
 
-def _places(source: gs.Tensor, tensor: gs.Tensor) -> Places | None:
-    """Of each element of the first of a free batch: where it lies in the source; None where it is not certain.
+def _places(source: gs.Tensor, tensor: gs.Tensor, run: int) -> Places | None:
+    """Of each run of the first of a free batch: where it lies in the source, in runs; None where it is not certain.
 
     It is where all sizes but the first are numbers, and nothing is cut or joined along the first unless that
     is one, too: then every element of the batch is moved alike.
@@ -153,19 +163,21 @@ def _places(source: gs.Tensor, tensor: gs.Tensor) -> Places | None:
     shape = [size if isinstance(size, int) else 1 for size in dims(source) or []]
     if int(np.prod(shape)) > _MOST_ELEMENTS:
         return None
-    known: dict[int, Places] = {id(source): np.arange(int(np.prod(shape))).reshape(shape)}
+    known: dict[int, Places] = {id(source): first_places(shape, run)}
 
     def of(each: gs.Tensor) -> Places | None:
         if id(each) not in known:
             node = producer(each)
             if node is None or not _keeps_batch(node):
                 return None
+            if run > 1 and (longest_run(node.outputs) % run or not keeps_runs(node)):
+                return None
             data = [of(t) for t in (node.inputs if is_op(node, "Concat") else node.inputs[:1])]
             found = [array for array in data if array is not None]
-            moved = MOVES[node.op](node, found) if len(found) == len(data) else None
-            if moved is None:
+            places = moved(node, found, run) if len(found) == len(data) else None
+            if places is None:
                 return None
-            known[id(each)] = moved
+            known[id(each)] = places
         return known[id(each)]
 
     return of(tensor)

@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 
 from wpk.graph_passes.core.kinds import ROWS, is_elementwise
 from wpk.graph_passes.core.query import is_graph_output, is_op, producer, static_shape
-from wpk.graph_passes.movement.chains.element_places import Places, moved_from, moves, whole_rows
+from wpk.graph_passes.movement.chains.element_places import (
+    Places,
+    elements_of,
+    moved_runs,
+    moves,
+    whole_rows,
+)
 from wpk.graph_passes.movement.windows.row_wise import is_row_wise
 from wpk.graph_passes.movement.windows.window_cores import Core, core_of
 from wpk.problems import windows_of
@@ -255,9 +261,14 @@ def _moved_rows(
     result_first = result_first and shape[-1] != before[-1]
     if not (source_first or result_first or shape[-1] == before[-1]):
         return None
-    places = moved_from(tensor, source)
-    if places is None:
+    found = moved_runs(tensor, source)
+    if found is None:
         return None
+    if not (source_first or result_first):
+        places, run = found
+        rows = whole_rows(places, before[-1] // run)
+        return None if rows is None else (rows, source_first, result_first)
+    places = elements_of(*found)
     if source_first:
         places = _channels_last(places, before)
     if result_first:
@@ -269,7 +280,7 @@ def _moved_rows(
 
 def _channels_last(places: Places, shape: Sequence[int]) -> Places:
     """Where elements of a tensor whose channels are its second dimension lie in one that has them last."""
-    channels, pixels = shape[1], int(np.prod(shape[2:]))
-    image, inside = np.divmod(places, channels * pixels)
-    channel, pixel = np.divmod(inside, pixels)
-    return (image * pixels + pixel) * channels + channel
+    images, channels, *pixels = shape
+    elements = np.arange(int(np.prod(shape)), dtype=np.int64)
+    last = elements.reshape(images, int(np.prod(pixels)), channels)
+    return np.ascontiguousarray(last.swapaxes(1, 2)).ravel()[places]

@@ -16,7 +16,7 @@ from wpk.graph_passes.core.query import (
     same_dims,
     static_shape,
 )
-from wpk.graph_passes.movement.chains.element_places import moved_from, moves
+from wpk.graph_passes.movement.chains.element_places import first_places, moved_runs, moves
 
 _LEAST_RANK, _MOST_VIEWS = 4, 4
 _MOST_HEAD = 256
@@ -52,10 +52,11 @@ class Core:
     def reads(self, operand: gs.Tensor, source: gs.Tensor) -> bool:
         """Whether row i of matrix w of an operand has elements of row ``w * tokens + i`` of the source only."""
         shape, width = static_shape(operand), (static_shape(source) or [0])[-1]
-        places = moved_from(operand, source)
-        if shape is None or places is None or not width:
+        found = moved_runs(operand, source)
+        if shape is None or found is None or not width:
             return False
-        rows = (places // width).swapaxes(-1, -2) if operand is self.k else places // width
+        rows = found[0] // (width // found[1])
+        rows = rows.swapaxes(-1, -2) if operand is self.k else rows
         *windows, _, tokens, _ = rows.shape
         wanted = np.arange(prod(windows) * tokens).reshape(*windows, 1, tokens, 1)
         return tokens == self.tokens and bool((rows == wanted).all())
@@ -71,11 +72,11 @@ class Core:
             node = producer(tensor)
             assert node is not None
             tensor = node.inputs[0]
-        places, width = moved_from(tensor, source), source.shape[-1]
-        if places is None:
+        found, width = moved_runs(tensor, source), source.shape[-1]
+        if found is None:
             return None
         rows = int(np.prod(source.shape)) // width
-        kept = (places // width).reshape(rows, -1) == np.arange(rows)[:, None]
+        kept = (found[0] // (width // found[1])).reshape(rows, -1) == np.arange(rows)[:, None]
         return tensor if bool(kept.all()) else None
 
     def merged(self, graph: gs.Graph) -> gs.Tensor | None:
@@ -85,15 +86,18 @@ class Core:
             return None
         *windows, heads, tokens, size = shape
         outer = prod(windows)
-        places = np.arange(prod(shape)).reshape(outer, heads, tokens, size).swapaxes(1, 2).ravel()
         for _ in range(_MOST_VIEWS):
             readers = tensor.outputs
             if is_graph_output(graph, tensor) or len(readers) != 1 or not moves(readers[0]):
                 return None
             tensor = readers[0].outputs[0]
-            found = moved_from(tensor, self.result)
-            is_wide = static_shape(tensor) is not None and tensor.shape[-1] == heads * size
-            if is_wide and found is not None and np.array_equal(found.ravel(), places):
+            if static_shape(tensor) is None or tensor.shape[-1] != heads * size:
+                continue
+            found = moved_runs(tensor, self.result)
+            if found is None:
+                continue
+            places = first_places([outer, heads, tokens, size], found[1]).swapaxes(1, 2)
+            if np.array_equal(found[0].ravel(), places.ravel()):
                 return tensor
         return None
 

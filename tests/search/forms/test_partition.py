@@ -2,91 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from support.merged_row import A, B, C, Model, NoGraph
 
-from wpk.errors import ScheduleError
-from wpk.graph_passes import Site, every_site
+from wpk.graph_passes import every_site
 from wpk.plan import FormOutcome
-from wpk.search.forms.form import Form, Forms, RefusedFormError
 from wpk.search.forms.judges import ByMeasuring, ByModels, Proposal
 from wpk.search.forms.partition import MAX_ROUNDS, Partitioning, best_partition, proposed
-from wpk.search.forms.times import MARGIN
-
-A, B, C = "join:a", "join:b", "join:c"
-
-
-@dataclass
-class Model:
-    """Four nodes in a row; a merge joins two neighbours unless it is taken back. Problems are their texts.
-
-    Attributes:
-        merges: By key, the place between two nodes.
-        seconds: By operator; what is not named takes a millisecond a node.
-        estimates: The same, by the models.
-        late: Keys whose sites only show where another key is taken back.
-        measured: What was measured, in order.
-        meet: Whether neighbouring merges decide over a node in common.
-    """
-
-    merges: dict[str, int] = field(default_factory=lambda: {A: 1, B: 2, C: 3})
-    seconds: dict[str, float] = field(default_factory=dict)
-    estimates: dict[str, float] = field(default_factory=dict)
-    late: dict[str, str] = field(default_factory=dict)
-    refused: tuple[str, ...] = ()
-    measured: list[str] = field(default_factory=list)
-    lowered: list[frozenset[str]] = field(default_factory=list)
-    meet: bool = False
-
-    def form(self, changed: frozenset[str]) -> Form:
-        taken = {key for key in self.merges if key in changed or every_site("join") in changed}
-        cuts = sorted(self.merges[key] for key in taken)
-        ends = zip([0, *cuts], [*cuts, 4], strict=True)
-        operators = ["wxyz"[first:last] for first, last in ends]
-        shown = [key for key in self.merges if self.late.get(key, key) in {*taken, key}]
-        sites = {key: (Site(key, self._nodes(key), "merges"),) for key in shown}
-        problems: Counter[Any] = Counter(operators)
-        return Form(changed, problems, 0, sites)
-
-    def _nodes(self, key: str) -> tuple[str, ...]:
-        place = self.merges[key]
-        return tuple("wxyz"[place - 1 : place + 1]) if self.meet else (key,)
-
-    def time(self, operator: Any) -> float:
-        return self.seconds.get(operator, 1e-3 * len(operator))
-
-    def estimate(self, operator: Any) -> float:
-        if operator in self.refused:
-            raise ScheduleError(f"no template computes {operator}", fix="")
-        return self.estimates.get(operator, 1e-3 * len(operator))
-
-    def measure(
-        self, proposals: Sequence[Proposal], problems: Collection[Any]
-    ) -> Mapping[Any, float]:
-        assert {p for each in proposals for p in each.between.problems} >= set(problems)
-        self.measured += problems
-        return {problem: self.time(problem) for problem in problems}
-
-    def search(self, **options: Any) -> Partitioning:
-        fixed = self.form(frozenset())
-        judge = ByMeasuring(self.measure, {p: self.time(p) for p in fixed.problems})
-        return best_partition(_Forms(self, fixed), self.estimate, judge, **options)
-
-
-class _Forms(Forms):
-    """Forms of a model that is no graph."""
-
-    def __init__(self, model: Model, fixed: Form) -> None:
-        super().__init__(lambda changed: None, fixed)  # type: ignore[arg-type,return-value]
-        self._model = model
-
-    def _lowered(self, changed: frozenset[str]) -> Form | RefusedFormError:
-        self._model.lowered.append(changed)
-        return self._model.form(changed)
+from wpk.search.forms.times import ERROR, MARGIN, Comparison, promise
 
 
 def outcomes(found: Partitioning) -> dict[str, FormOutcome]:
@@ -147,7 +73,7 @@ def test_what_the_models_rule_out_is_not_measured() -> None:
 def test_nothing_is_worth_measuring_where_all_is_ruled_out() -> None:
     model = Model(estimates={"wxyz": 1e-3})
     fixed = model.form(frozenset())
-    assert proposed(_Forms(model, fixed), model.estimate, list(fixed.sites)) == []
+    assert proposed(NoGraph(model, fixed), model.estimate, list(fixed.sites)) == []
     assert model.search().best.changed == frozenset()
     assert not model.measured
 
@@ -193,7 +119,7 @@ def test_when_the_time_is_over_no_further_form_is_looked_at() -> None:
 def test_models_alone_take_back_only_what_they_are_sure_of(factor: float, taken: bool) -> None:
     model = Model(estimates={"wx": factor * 2e-3, "yz": factor * 2e-3})
     fixed = model.form(frozenset())
-    found = best_partition(_Forms(model, fixed), model.estimate, ByModels(model.estimate))
+    found = best_partition(NoGraph(model, fixed), model.estimate, ByModels(model.estimate))
     assert (B in found.best.changed) is taken
 
 
@@ -205,7 +131,7 @@ def test_what_did_not_run_decides_nothing() -> None:
         return {problem: model.time(problem) for problem in problems if problem != "w"}
 
     judge = ByMeasuring(measure, {"wxyz": 9e-3})  # type: ignore[dict-item]
-    found = best_partition(_Forms(model, fixed), model.estimate, judge)
+    found = best_partition(NoGraph(model, fixed), model.estimate, judge)
     assert outcomes(found)[A] is FormOutcome.NOT_MEASURED
     assert A not in found.best.changed
 
@@ -252,3 +178,40 @@ def test_no_pair_is_lowered_when_the_time_is_over() -> None:
     model = _together()
     model.search(is_over=lambda: len(model.lowered) >= 3)
     assert frozenset({A, B}) not in model.lowered
+
+
+def test_what_the_models_are_surest_of_is_measured_first() -> None:
+    sure, large, hardly = Comparison(10.0, 5.0), Comparison(100.0, 94.0), Comparison(10.0, 9.0)
+    assert sorted([hardly, large, sure], key=promise, reverse=True) == [sure, large, hardly]
+    assert promise(Comparison(ERROR, 1.0))[0] == 0.0
+
+
+def test_a_choice_that_was_begun_with_is_decided_again_and_is_noted_so() -> None:
+    # Apart at A and B to begin with; joined at A again is faster, and C alone is not.
+    times = {
+        "w": 1e-3,
+        "x": 1e-3,
+        "yz": 1e-3,
+        "wx": 1e-3,
+        "xyz": 9e-3,
+        "wxyz": 9e-3,
+        "y": 2e-3,
+        "z": 2e-3,
+    }
+    model = Model(seconds=times, estimates=times)
+    begun = model.form(frozenset({A, B}))
+    judge = ByMeasuring(model.measure, {p: model.time(p) for p in begun.problems})
+    found = best_partition(NoGraph(model, begun), model.estimate, judge, [A, C])
+    assert found.best.changed == {B}
+    noted = {each.site: each for each in found.tried}
+    assert (noted[A].again, noted[A].outcome) == (True, FormOutcome.TAKEN)
+    assert not noted[C].again
+
+
+def test_two_that_were_begun_with_are_both_decided_again_where_both_gain() -> None:
+    times = {"w": 5e-3, "x": 5e-3, "yz": 1e-3, "wx": 1e-3, "xyz": 1e-3, "wxyz": 1e-3}
+    model = Model(seconds=times, estimates=times)
+    begun = model.form(frozenset({A, B}))
+    judge = ByMeasuring(model.measure, {p: model.time(p) for p in begun.problems})
+    found = best_partition(NoGraph(model, begun), model.estimate, judge, [A, B])
+    assert found.best.changed == frozenset()

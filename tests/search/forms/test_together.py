@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from wpk.graph_passes import every_site, pass_of
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms
 from wpk.problems import Problem
-from wpk.search.forms.form import Forms, difference, form_of
+from wpk.search.forms.form import Form, Forms, difference, form_of, otherwise
 from wpk.search.forms.together import Keys, Neighbours, Part, lying_apart, told_apart
 
 A, B = ("pass:a",), ("pass:b",)
@@ -161,3 +162,35 @@ def test_a_form_that_is_taken_is_lowered_as_it_is(
     assert taken.sites
     assert taken.problems == first.problems
     assert every_site(pass_of(next(iter(taken.sites)))) not in taken.sites
+
+
+def test_classes_of_one_lowering_are_told_apart_and_stay_known_beside_another_root(
+    forms: Callable[[frozenset[str]], LoweredModel],
+) -> None:
+    usual = form_of(forms(frozenset()))
+    together = Forms(forms, usual)
+    own = {(k,): {n for s in each for n in s.nodes} for k, each in usual.sites.items()}
+    keys = [key for (key,) in lying_apart(Neighbours(usual.parts), own)]
+    together.all_of(usual, tuple(keys))
+    told = [key for key in keys if together.has(frozenset({key}))]
+    assert len(told) >= 2
+    for key in told:
+        alone = form_of(forms(frozenset({key})))
+        assert together.beside(usual, (key,)).problems == alone.problems
+    first, *others = told
+    root = together.of(frozenset({first}))
+    together.begin_with(root)
+    kept = [key for key in others if together.has(frozenset({first, key}))]
+    assert kept
+    for key in kept:
+        both = form_of(forms(frozenset({first, key})))
+        assert together.beside(root, (key,)).problems == both.problems
+    assert together.beside(root, (first,)).problems == usual.problems
+
+
+def test_choices_are_decided_otherwise_than_in_the_form_that_they_are_tried_on() -> None:
+    base, best = (Form(frozenset(each), Counter(), 0, {}) for each in ("ab", "bc"))
+    assert otherwise(base, "a") == {"b"}
+    assert otherwise(base, "c") == {"a", "b", "c"}
+    assert otherwise(best, "a", than=base) == {"b", "c"}  # it was decided so already
+    assert otherwise(best, "bc", than=base) == {"c"}

@@ -22,7 +22,9 @@ from wpk.assembly import write_lock
 from wpk.device import MemoryRange
 from wpk.execution import BoundLaunch, Image, KernelImage, Work
 from wpk.plan import FormOutcome, PlanBundle, TriedForm
+from wpk.problems import Problem
 from wpk.schedules import TEMPLATES
+from wpk.search.forms import Estimates
 from wpk.search.loop import form_contest, form_tuning, measuring
 from wpk.search.loop.budget import Effort
 from wpk.search.loop.cache_folder import CacheFolder
@@ -170,7 +172,11 @@ def test_a_merge_that_is_slower_is_taken_back_in_all_equal_places_and_proven(
     assert plan.forms.found == plan.forms.chosen == plan.provenance.changed_sites == (tried.site,)
     assert plan.measurement is not None
     assert plan.measurement.chosen.startswith("found")
+    assert plan.forms.begun is not None
+    assert plan.forms.begun.changed == ()
+    assert plan.forms.begun.estimate == plan.forms.begun.passes_estimate
     times = {each.name: each.median_seconds for each in plan.measurement.variants}
+    assert "passes" not in times  # it is the one that tuning began with
     assert times[plan.measurement.chosen] == pytest.approx(4e-5)
     assert times["models"] == pytest.approx(12e-5)
     assert times["unfused"] == pytest.approx(6e-5)
@@ -208,6 +214,50 @@ def test_a_merge_that_is_faster_stays_and_what_the_models_rule_out_is_not_tried(
     with TuningStore(CacheFolder(tmp_path / "c").store) as store, store.reading() as connection:
         (templates,) = zip(*connection.execute("SELECT DISTINCT template FROM trials"), strict=True)
     assert templates == ("conv_simt",)  # nothing element-wise was tried alone
+
+
+def _let_models_dislike(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimates of problems that are said so are ten times as long."""
+    seconds = Estimates.seconds
+
+    def disliked(self: Estimates, problem: Problem) -> float:
+        return (10.0 if problem.words().endswith(words) else 1.0) * seconds(self, problem)
+
+    monkeypatch.setattr(Estimates, "seconds", disliked)
+
+
+@pytest.mark.parametrize("slow", [SECOND_ADDS, FIRST_ADDS])
+def test_tuning_begins_with_what_the_models_prefer_and_whole_engines_decide(
+    slow: str,
+    gpu: Gpu,
+    optimize: Callable[..., PlanBundle],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    gpu.slow = slow
+    _let_models_dislike("3 +res", monkeypatch)
+    bundle = optimize()
+    plan = bundle.plan
+    assert plan.forms is not None
+    assert plan.forms.begun is not None
+    assert plan.measurement is not None
+    (key,) = plan.forms.begun.changed
+    assert plan.forms.begun.estimate < plan.forms.begun.passes_estimate
+    begun = next(each for each in plan.forms.tried if each.outcome is FormOutcome.BEGUN)
+    assert (begun.site, begun.places, begun.measured) == (key, 2, None)
+    times = {each.name: each.median_seconds for each in plan.measurement.variants}
+    models_are_right = slow == SECOND_ADDS
+    assert times["models"] == pytest.approx(4e-5 if models_are_right else 12e-5)
+    assert times["passes"] == pytest.approx(12e-5 if models_are_right else 4e-5)
+    assert plan.forms.chosen == plan.provenance.changed_sites
+    assert plan.forms.chosen == ((key,) if models_are_right else ())
+    assert any(FIRST_ADDS in text for text in bundle.sources.values()) is models_are_right
+    assert plan.checks
+    assert not any(check.failed for check in plan.checks)
+    write_lock(tmp_path / "m.lock", bundle)
+    given = tmp_path / "m.onnx", tmp_path / "again.plan", tmp_path / "m.lock"
+    pipeline.rebuild(*given, cache=tmp_path / "c", check="off")
+    assert (tmp_path / "again.plan").read_bytes() == (tmp_path / "m.plan").read_bytes()
 
 
 def test_the_half_that_gains_most_is_an_engine_of_its_own() -> None:

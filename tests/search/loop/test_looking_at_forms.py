@@ -12,12 +12,13 @@ import pytest
 
 from wpk.dtypes import Precision
 from wpk.errors import UnsupportedError
+from wpk.graph_passes import pass_of
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms
 from wpk.problems import Problem
 from wpk.search.loop import form_contest
 from wpk.search.loop.budget import Budget
-from wpk.search.loop.form_contest import LOOK_SHARE, FormContest
+from wpk.search.loop.form_contest import BEGIN_SHARE, LOOK_SHARE, FormContest
 from wpk.search.loop.form_tuning import FormTuning
 
 MODEL = """
@@ -79,6 +80,20 @@ def test_looking_ends_with_its_part_of_the_budget(
     assert not looks.guess.prepared
     assert looks.contest._apart() == looks.contest._unfused() == {}
     assert len(looks.lowered) == 1
+
+
+def test_the_form_to_begin_with_is_looked_for_in_a_part_of_that_whatever_else_goes_on(
+    forms: ModelForms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = Looks(forms, monkeypatch, seconds=1.0 / LOOK_SHARE / BEGIN_SHARE)
+    looks.contest.begin()
+    assert len(looks.lowered) == 1
+    assert looks.contest.begun.looked_at == 1
+    assert looks.contest.begun.changed == ()  # every problem takes a second: the fewest do least
+    looks = Looks(forms, monkeypatch, seconds=1e3)
+    kinds = {(pass_of(k), s[0].words) for k, s in looks.contest._forms.root.sites.items()}
+    looks.contest.begin()
+    assert len(looks.lowered) == len(kinds)
 
 
 def test_looking_goes_on_as_long_as_other_work_does(

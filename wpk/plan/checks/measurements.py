@@ -60,6 +60,11 @@ def _check_forms(search: FormSearch, changed: tuple[str, ...], path: str) -> Non
         raise wrong(
             f"{path}.partitions", f"{search.partitions} were compared, the usual one is one"
         )
+    if search.begun is not None:
+        sums = (search.begun.estimate, search.begun.passes_estimate)
+        _check_seconds(sums, f"{path}.begun")
+        if search.begun.looked_at < 0:
+            raise wrong(f"{path}.begun.looked_at", "counts less than nothing")
     for index, form in enumerate(search.tried):
         where = f"{path}.tried[{index}]"
         if form.places < 0:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from wpk.plan import FormOutcome, FormSearch, TriedForm
+from wpk.plan import Begun, FormOutcome, FormSearch, TriedForm
 from wpk.problems.signs import DASH
 
 FORMS = ("what is taken back", "places", "estimate µs", "was", "measured µs", "was", "outcome")
@@ -18,6 +18,8 @@ def form_sentences(search: FormSearch | None) -> list[str]:
     words = ", ".join(f"{count} {outcome.value}" for outcome, count in counts.items())
     said = f"forms: {search.partitions} partitions of the model were compared by {how}"
     lines = [f"{said} ({words})." if words else f"{said}."]
+    if search.begun is not None:
+        lines.append(_begun_words(search.begun))
     if search.found and search.chosen != search.found:
         lines.append(
             "The best partition found was not the fastest whole engine beyond the noise: "
@@ -26,6 +28,18 @@ def form_sentences(search: FormSearch | None) -> list[str]:
     if search.chosen:
         lines.append(f"Taken back in this plan: {', '.join(search.chosen)}.")
     return lines
+
+
+def _begun_words(begun: Begun) -> str:
+    """Which form tuning began with, and why."""
+    looked_at = f"of {begun.looked_at} that were looked at before"
+    passes = f"{begun.passes_estimate * 1e6:.1f} µs by estimates"
+    if not begun.changed:
+        return f"Tuning began with the passes' own form, {passes}: none {looked_at} is faster by estimates."
+    return (
+        f"Tuning began with the form that the models prefer {looked_at}, {begun.estimate * 1e6:.1f} µs by estimates; "
+        f"the passes' own is {passes}."
+    )
 
 
 def form_rows(search: FormSearch | None) -> list[list[str]]:
@@ -38,7 +52,8 @@ def form_rows(search: FormSearch | None) -> list[list[str]]:
 def _row(form: TriedForm) -> list[str]:
     times = (form.predicted, form.predicted_usual, form.measured, form.measured_usual)
     outcome = f"{form.outcome.value}: {form.reason}" if form.reason else form.outcome.value
-    what = f"{form.usual} ({', '.join(form.keys)})"
+    again = "done again: " if form.again else ""
+    what = f"{again}{form.usual} ({', '.join(form.keys)})"
     return [what, str(form.places), *map(_microseconds, times), outcome]
 
 
