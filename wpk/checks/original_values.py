@@ -5,7 +5,7 @@ keep float64.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,7 @@ from wpk.checks.bounded import (
 )
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.evaluation import Evaluation, Opinions
+from wpk.checks.few_samples import FewSamples
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
 from wpk.checks.runtime_nodes import RuntimeEvaluator
 from wpk.dtypes import DType, is_float
@@ -42,6 +43,7 @@ class OriginalValues:
         graph: FlatGraph,
         inputs: Mapping[str, Array],
         opinions: Opinions | None,
+        few: FewSamples | None = None,
     ) -> None:
         """Prepare.
 
@@ -49,12 +51,13 @@ class OriginalValues:
             graph: The original.
             inputs: Its inputs.
             opinions: Told of every node that is evaluated.
+            few: Follows the few samples that inputs have, if they have not all.
         """
         self._graph = graph
         self._makers = {name: i for i, n in enumerate(graph.nodes) for name in n.proto.output}
         self._types = constant_types(graph)
         self._values: dict[str, Array] = {name: widened(a) for name, a in inputs.items()}
-        self._nodes = Evaluation(graph.opset, opinions)
+        self._nodes = Evaluation(graph.opset, opinions, few)
         read = (set(read_names(node.proto)) for node in graph.nodes)
         self._readers = Counter(name for names in read for name in names if name)
         self._computed: set[int] = set()
@@ -120,6 +123,7 @@ class OriginalValues:
             inputs = [
                 self._bounded(each, known) if each else None for each in read_names(node.proto)
             ]
+            inputs = self._of_few(node.proto, inputs)
             outputs = evaluator([None if each is None else each.value for each in inputs])
             made = [each for each in node.proto.output if each]
             for place, (output, value) in enumerate(zip(made, outputs, strict=False)):
@@ -135,6 +139,20 @@ class OriginalValues:
             return known[name]
         dtype = self._types.get(name) if name in self._graph.constants else None
         return _constant(self.value(name), None, dtype)
+
+    def _of_few(self, node: onnx.NodeProto, inputs: Sequence[Ball | None]) -> Sequence[Ball | None]:
+        """What a node reads for the few samples, where the inputs have not all."""
+        few = self._nodes.few
+        if few is None:
+            return inputs
+        found = list(inputs)
+        way = few.way(node, [None if each is None else each.value for each in inputs])
+        for place, change in way.changes.items():
+            ball = inputs[place]
+            if ball is not None:
+                error = None if ball.error is None else np.asarray(change(ball.error), np.float64)
+                found[place] = Ball(change(ball.value), error)
+        return found
 
     def _known(self, name: str) -> Array:
         return self._values[name] if name in self._values else widened(self._graph.constants[name])

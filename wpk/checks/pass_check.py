@@ -20,8 +20,10 @@ from wpk.blocks import by_blocks
 from wpk.checks.bounded import KERNELS, Arithmetic, Floats
 from wpk.checks.compare import same_numbers
 from wpk.checks.evaluation import Evaluation, Opinions, draws
+from wpk.checks.few_samples import FewSamples, SomeOf
 from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.original_values import ALGEBRA, OriginalValues
+from wpk.checks.sample_rules import Batch
 from wpk.dtypes import is_float
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
@@ -62,13 +64,13 @@ class PassComparison:
         compared: Tensors compared.
         bounded: How many of them were judged by what their arithmetic allows.
         differences: Those that differ, in the order of the rewritten graph.
-        outputs: The rewritten graph's outputs in float64, nothing rounded.
+        outputs: The rewritten graph's outputs in float64, nothing rounded; of a few samples where no more were compared.
     """
 
     compared: int = 0
     bounded: int = 0
     differences: list[Difference] = field(default_factory=list)
-    outputs: dict[str, Array] = field(default_factory=dict)
+    outputs: dict[str, SomeOf] = field(default_factory=dict)
 
 
 def compare_graphs(
@@ -77,6 +79,7 @@ def compare_graphs(
     inputs: Mapping[str, Array],
     opinions: Opinions | None = None,
     tell: Callable[[], None] = lambda: None,
+    batch: Batch | None = None,
 ) -> PassComparison:
     """Evaluate both graphs on ``inputs`` and compare all tensors that both have.
 
@@ -86,8 +89,13 @@ def compare_graphs(
         inputs: The inputs by name.
         opinions: Told of every node that is evaluated.
         tell: Called before every node of the rewritten graph.
+        batch: Samples of which a few stand for all; without it all are compared.
+
+    Raises:
+        EvaluationError: Nobody executes a node.
+        NotAloneError: A few samples do not stand for all.
     """
-    return _Walk(original, rewritten, inputs, opinions).compare(tell)
+    return _Walk(original, rewritten, inputs, opinions, batch).compare(tell)
 
 
 class _Walk:
@@ -98,6 +106,8 @@ class _Walk:
         roots: For each tensor the original's tensors that it was made from, given their values.
         last_readers: Place of the last node that reads a tensor; of an output, behind all nodes.
         unjudged: How many nodes are still to make what the original calls so.
+        few: Follows the few samples through the rewritten graph; None where all are compared.
+        its_few: The same in the original graph.
     """
 
     def __init__(
@@ -106,15 +116,21 @@ class _Walk:
         rewritten: FlatGraph,
         inputs: Mapping[str, Array],
         opinions: Opinions | None,
+        batch: Batch | None,
     ) -> None:
         self.rewritten = rewritten
+        self.few = self.its_few = None
+        if batch is not None:
+            self.few, self.its_few = FewSamples(batch), FewSamples(batch)
+            self.few.begin(inputs)
+            inputs = self.its_few.begin(inputs)
         made = {name for node in original.nodes for name in node.proto.output if name}
         known = {name for node in rewritten.nodes for name in node.known_as if name}
         self.shared = made & (known | set(rewritten.constants) | set(rewritten.outputs))
         self.constants = original.constants
-        self.original = OriginalValues(original, inputs, opinions)
+        self.original = OriginalValues(original, inputs, opinions, self.its_few)
         self.values: dict[str, Array] = {n: widened(a) for n, a in inputs.items()}
-        self.nodes = Evaluation(rewritten.opset, opinions)
+        self.nodes = Evaluation(rewritten.opset, opinions, self.few)
         self.roots: dict[str, frozenset[str]] = dict.fromkeys(inputs, frozenset())
         self.last_readers = {
             name: place
@@ -131,7 +147,10 @@ class _Walk:
             tell()
             self._step(node)
             self._release(place)
-        self.found.outputs = {name: self._value(name) for name in self.rewritten.outputs}
+        for name in self.rewritten.outputs:
+            value = self._value(name)
+            some = SomeOf(value) if self.few is None else self.few.some(name, value)
+            self.found.outputs[name] = some
         return self.found
 
     def _constant(self, name: str, value: Array) -> None:
@@ -164,9 +183,16 @@ class _Walk:
             self.values[name], self.roots[name] = value, frozenset[str]().union(*roots)
             if known_as not in self.shared:
                 continue
+            self._require_alike(name, known_as)
             if self._judge(known_as, node.operator, value, ALGEBRA, self.roots[name]):
                 self.values[name] = self.original.value(known_as)
                 self.roots[name] = frozenset([known_as])
+
+    def _require_alike(self, name: str, known_as: str) -> None:
+        """Check that a tensor holds the same samples in both graphs."""
+        if self.few is not None and self.its_few is not None:
+            self.original.value(known_as)
+            self.few.require_alike(name, self.its_few, known_as)
 
     def _release(self, place: int) -> None:
         """Let go of the memory of what no node behind a place reads, in both graphs."""
