@@ -116,7 +116,7 @@ class _Walk:
         rewritten: FlatGraph,
         inputs: Mapping[str, Array],
         opinions: Opinions | None,
-        batch: Batch | None,
+        batch: Batch | None = None,
     ) -> None:
         self.rewritten = rewritten
         self.few = self.its_few = None

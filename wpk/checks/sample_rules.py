@@ -448,15 +448,31 @@ def _padded(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
 
 
 def _gathered(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
-    """Of each sample the same, or by each sample's own indices of what holds no samples."""
+    """Of each sample the same, or by each sample's own indices of what holds no samples, or within each."""
     data, indices = _two(node, given)
     along = _attribute(node, "axis", 0) % data.array.ndim
     if data.along is None and indices.along is not None:
         return Way(Along(along + indices.along.axis, indices.along.times))
-    if indices.along is not None or data.along is None or data.along.axis == along:
+    if indices.along is not None or data.along is None:
         raise _mixes(node)
+    if data.along.axis == along:
+        return _gathered_within(batch, node, data, indices.array)
     axis, times = data.along
     return Way(Along(axis if axis < along else axis - 1 + indices.array.ndim, times))
+
+
+def _gathered_within(batch: Batch, node: onnx.NodeProto, data: Operand, indices: Array) -> Way:
+    """Each sample's elements from that sample, at the same places in each."""
+    fits = data.along is not None and data.along.times == 1 and indices.ndim > 0
+    _require(fits and indices.shape[0] % batch.count == 0 and indices.size > 0, node)
+    assert data.along is not None
+    own = data.shape[data.along.axis] // batch.kept
+    each = indices.reshape(batch.count, -1).astype(np.int64)
+    first = each[:1]
+    alike = bool((each - first == own * np.arange(batch.count)[:, None]).all())
+    _require(alike and first.min() >= 0 and first.max() < own, node)
+    few = slice(len(indices) // batch.count * batch.kept)
+    return Way(data.along, {1: lambda array: array[few]})
 
 
 def _joined(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
