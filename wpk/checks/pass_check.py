@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.blocks import by_blocks
 from wpk.checks.bounded import KERNELS, Arithmetic, Floats
@@ -249,18 +250,34 @@ def _difference(value: Array, right: Array, allowed: Floats) -> str | None:
     """How a value differs from the right one by more than is allowed; None where it does not."""
     if value.shape != right.shape:
         return f"its shape is {list(value.shape)}, the model's {list(right.shape)}"
+    flat, other = value.reshape(-1), right.reshape(-1)
+    bounds = np.broadcast_to(allowed, right.shape)
+    limits = bounds.reshape(-1)
+
+    def judge(at: slice) -> tuple[int, int]:
+        """How many elements differ, and the first that does."""
+        wrong = _differs(flat[at], other[at], limits[at])
+        return int(np.count_nonzero(wrong)), at.start + int(np.argmax(wrong))
+
+    found = [each for each in by_blocks(flat.size, judge) if each[0]]
+    if not found:
+        return None
+    place = tuple(int(i) for i in np.unravel_index(found[0][1], right.shape))
+    limit = bounds[place] + (NEAR * abs(float(right[place])) if is_float(right.dtype) else 0.0)
+    return (
+        f"{sum(count for count, _ in found)} of {flat.size} elements differ; {list(place)} is "
+        f"{float(value[place]):.9g}, the model's {float(right[place]):.9g}, allowed difference "
+        f"{limit:.1e}"
+    )
+
+
+def _differs(value: Array, right: Array, allowed: Floats) -> NDArray[np.bool_]:
+    """Which elements differ by more than is allowed."""
     y, ref = np.asarray(value, np.float64), np.asarray(right, np.float64)
     with np.errstate(all="ignore"):
         same = (value == right) | (np.isnan(y) & np.isnan(ref))
         limit = allowed + (NEAR * np.abs(ref) if is_float(right.dtype) else 0.0)
-        wrong = ~same & (
+        differs: NDArray[np.bool_] = ~same & (
             (limit == 0.0) | ~(np.abs(y - ref) <= limit)
         )  # float64 has not all integers
-    if not wrong.any():
-        return None
-    place = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-    return (
-        f"{np.count_nonzero(wrong)} of {wrong.size} elements differ; {list(place)} is "
-        f"{y[place]:.9g}, the model's {ref[place]:.9g}, allowed difference "
-        f"{np.broadcast_to(limit, wrong.shape)[place]:.1e}"
-    )
+    return differs
