@@ -10,8 +10,8 @@ import onnx_graphsurgeon as gs
 import pytest
 
 from wpk.checks import pass_proof
-from wpk.checks.few_samples import KEPT
 from wpk.checks.pass_proof import prove_passes, proven
+from wpk.checks.samples.few import KEPT
 from wpk.checks.scope import Scope
 from wpk.dtypes import Precision
 from wpk.errors import VerificationError

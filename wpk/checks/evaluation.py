@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import onnx
 
-from wpk.checks.few_samples import FewSamples
 from wpk.checks.float64_nodes import Array, NodeEvaluator
 from wpk.checks.runtime_nodes import RuntimeEvaluator, narrowed
+from wpk.checks.samples.few import FewSamples
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict, why_undecidable
 from wpk.closed_models import subgraphs, walk
 from wpk.errors import EngineError

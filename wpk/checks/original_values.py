@@ -25,9 +25,9 @@ from wpk.checks.bounded import (
 )
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.evaluation import Evaluation, Opinions
-from wpk.checks.few_samples import FewSamples
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
 from wpk.checks.runtime_nodes import RuntimeEvaluator
+from wpk.checks.samples.few import FewSamples
 from wpk.checks.stretches import Stretch, is_element_wise, of_elements
 from wpk.dtypes import DType, is_float
 from wpk.file_arrays import in_file

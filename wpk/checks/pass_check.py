@@ -21,10 +21,10 @@ from wpk.blocks import by_blocks
 from wpk.checks.bounded import KERNELS, Arithmetic, Floats
 from wpk.checks.compare import same_numbers
 from wpk.checks.evaluation import Evaluation, Opinions, draws
-from wpk.checks.few_samples import FewSamples, SomeOf
 from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.original_values import ALGEBRA, OriginalValues
-from wpk.checks.sample_rules import Batch
+from wpk.checks.samples.batch import Batch
+from wpk.checks.samples.few import FewSamples, SomeOf
 from wpk.dtypes import is_float
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 

@@ -2,7 +2,7 @@
 
 The rewritten graph is compared with the original in float64 (`wpk.checks.pass_check`) on the inputs
 that the plan will be checked on: of a large batch on a few samples where both graphs compute each alone
-(`wpk.checks.few_samples`), but of inputs that a person gave on all. Where they differ, the passes run once more, one
+(`wpk.checks.samples.few`), but of inputs that a person gave on all. Where they differ, the passes run once more, one
 at a time, until the first is found behind which they do.
 """
 
@@ -14,10 +14,10 @@ import onnx_graphsurgeon as gs
 
 from wpk.assembly import input_ports
 from wpk.checks.evaluation import EvaluationError, Opinions
-from wpk.checks.few_samples import SomeOf, batch_of
 from wpk.checks.float64_nodes import Array
 from wpk.checks.pass_check import Difference, PassComparison, compare_graphs
-from wpk.checks.sample_rules import Batch, NotAloneError
+from wpk.checks.samples.batch import Batch, NotAloneError
+from wpk.checks.samples.few import SomeOf, batch_of
 from wpk.checks.scope import Sample, SampleRound, Scope, rounds
 from wpk.dtypes import Precision
 from wpk.errors import VerificationError

@@ -1,20 +1,22 @@
 """Rules by which a few samples stand for a batch: of every node what it gives for all, cut to the few."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from numpy.typing import NDArray
 
-from wpk.checks.few_samples import FewSamples
 from wpk.checks.float64_nodes import NodeEvaluator
-from wpk.checks.sample_rules import _RULES as RULES
-from wpk.checks.sample_rules import Along, Batch, NotAloneError, way_of
+from wpk.checks.samples.batch import Along, Batch, NotAloneError
+from wpk.checks.samples.few import FewSamples
+from wpk.checks.samples.rules import RULES, way_of
 
 BATCH = Batch(6, 2)
 OPSET = 20
 
-Array = np.ndarray
+Array = NDArray[Any]
 Shape = Sequence[int]
 
 
@@ -33,7 +35,7 @@ def same(*shape: int, axis: int = 0, times: int = 1) -> Array:
     return np.repeat(one, BATCH.count, axis + 1).reshape(shape)
 
 
-def node_of(op: str, count: int, outputs: int = 1, **attributes: object) -> onnx.NodeProto:
+def node_of(op: str, count: int, outputs: int = 1, **attributes: Any) -> onnx.NodeProto:
     names = [f"x{i}" for i in range(count)]
     made = [f"y{i}" for i in range(outputs)]
     return onnx.helper.make_node(op, names, made, name=op, **attributes)
@@ -44,7 +46,7 @@ def checked(
     arrays: Sequence[Array | None],
     along: Mapping[int, Along],
     outputs: int = 1,
-    **attributes: object,
+    **attributes: Any,
 ) -> Along | None:
     """Evaluate a node for all samples and for a few, compare these, and return where they lie."""
     node = node_of(op, len(arrays), outputs, **attributes)
@@ -64,7 +66,9 @@ def checked(
         where = few.along[name]
         expected = one if where is None else BATCH.part(one, where)
         assert expected.shape == other.shape
-        np.testing.assert_allclose(other, expected, rtol=1e-13, atol=1e-13)
+        np.testing.assert_allclose(
+            np.asarray(other, float), np.asarray(expected, float), rtol=1e-13, atol=1e-13
+        )
     return few.along[node.output[0]]
 
 
@@ -73,7 +77,7 @@ WITHIN = Along(0, 5)
 """Samples of [5 * 6, ...]: words of six sentences, word by word."""
 
 IMAGE = drawn(6, 4, 5, 7)
-CASES: list[tuple[str, list[Array | None], dict[int, Along], dict[str, object], Along | None]] = [
+CASES: list[tuple[str, list[Array | None], dict[int, Along], dict[str, Any], Along | None]] = [
     ("Relu", [drawn(6, 4)], {0: A}, {}, A),
     ("Add", [drawn(6, 4), drawn(6, 1)], {0: A, 1: A}, {}, A),
     ("Add", [drawn(5, 6, 4), drawn(6, 1)], {0: B, 1: A}, {}, B),
@@ -163,7 +167,7 @@ CASES: list[tuple[str, list[Array | None], dict[int, Along], dict[str, object], 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_a_few_samples_are_those_of_the_whole_batch(
-    case: tuple[str, list[Array | None], dict[int, Along], dict[str, object], Along | None],
+    case: tuple[str, list[Array | None], dict[int, Along], dict[str, Any], Along | None],
 ) -> None:
     op, arrays, along, attributes, expected = case
     assert checked(op, arrays, along, **attributes) == expected
@@ -188,6 +192,7 @@ def test_every_rule_is_tried() -> None:
 SHARES = [
     ("Add", [drawn(6, 4), drawn(6, 4)], {0: A}, {}),  # differs between samples
     ("Add", [drawn(6, 6), drawn(6, 6)], {0: A, 1: B}, {}),
+    ("Add", [drawn(6, 4), drawn(6)], {0: A}, {"broadcast": 1, "axis": 0}),
     ("Add", [drawn(30, 4), drawn(30, 4)], {0: WITHIN, 1: A}, {}),
     ("Mul", [drawn(6, 4), same(30, 4)], {0: A}, {}),
     ("MatMul", [drawn(3, 6), drawn(6, 4)], {0: B}, {}),
@@ -235,7 +240,7 @@ SHARES = [
 
 @pytest.mark.parametrize("case", SHARES, ids=lambda case: case[0])
 def test_what_may_mix_samples_is_refused(
-    case: tuple[str, list[Array | None], dict[int, Along], dict[str, object]],
+    case: tuple[str, list[Array | None], dict[int, Along], dict[str, Any]],
 ) -> None:
     op, arrays, along, attributes = case
     node = node_of(op, len(arrays), **attributes)

@@ -10,10 +10,10 @@ import onnx_graphsurgeon as gs
 import pytest
 
 from wpk.checks import pass_proof
-from wpk.checks.few_samples import KEPT, FewSamples, SomeOf, batch_of
 from wpk.checks.pass_check import PassComparison, compare_graphs
 from wpk.checks.pass_proof import prove_passes
-from wpk.checks.sample_rules import Along, Batch, NotAloneError
+from wpk.checks.samples.batch import Along, Batch, NotAloneError
+from wpk.checks.samples.few import KEPT, FewSamples, SomeOf, batch_of
 from wpk.checks.scope import Scope
 from wpk.dtypes import Precision
 from wpk.graph_passes.core.exact import rounded_constant
@@ -129,7 +129,7 @@ def test_a_batch_is_along_the_first_axis_of_all_inputs_and_worth_it() -> None:
     assert batch_of(drawn(2 * KEPT)) == Batch(2 * KEPT, KEPT)
     assert batch_of(drawn(2 * KEPT - 1)) is None
     assert batch_of({}) is None
-    assert batch_of({"x": np.float32(1.0).reshape(())}) is None
+    assert batch_of({"x": np.ones(())}) is None
     assert batch_of(drawn(16) | {"z": np.zeros((1, 2))}) is None
 
 

@@ -2,7 +2,7 @@
 
 Most models compute each sample of their batch from that sample alone, and each in the same way. Then the nodes of the
 graph, given a few samples, give those samples of every tensor, whichever they are: to the operators and attributes that
-would compute all samples. That is shown node by node, on the shapes of the whole batch (`wpk.checks.sample_rules`), while
+would compute all samples. That is shown node by node, on the shapes of the whole batch (`wpk.checks.samples.rules`), while
 the nodes are evaluated; where it cannot be shown `NotAloneError` is raised, and nothing is known.
 """
 
@@ -16,7 +16,9 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from wpk.checks.sample_rules import Along, Batch, NotAloneError, Operand, Way, way_of
+from wpk.checks.samples.batch import Along, Batch, NotAloneError
+from wpk.checks.samples.rules import way_of
+from wpk.checks.samples.way import Operand, Way
 from wpk.lowering.flat_graph import read_names
 
 Array = NDArray[np.generic]
