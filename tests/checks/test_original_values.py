@@ -7,7 +7,8 @@ import onnx
 import onnx_graphsurgeon as gs
 import pytest
 
-from wpk.checks.bounded import KERNELS, Arithmetic
+from wpk.checks import stretches
+from wpk.checks.bounded import KERNELS, Arithmetic, Ball
 from wpk.checks.original_values import ALGEBRA, OriginalValues, constant_types
 from wpk.dtypes import DType
 from wpk.lowering.flat_graph import FlatGraph, flatten
@@ -200,3 +201,42 @@ def test_what_a_node_will_read_and_what_was_settled_stay() -> None:
     values.value("y")
     values.release(lambda _: False)
     assert not values.value("a").any()
+
+
+GELU = """m (float[5,300] x) => (float[5,300] y)
+<float two = {1.41421356}, float one = {1}, float half = {0.5}, float[300] s = {SHIFTS}>
+{ v = Add(x, s)  a = Div(v, two)  b = Erf(a)  c = Add(b, one)  d = Mul(v, c)  y = Mul(d, half) }"""
+
+
+def test_elements_are_bounded_block_by_block_to_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = GELU.replace("SHIFTS", ", ".join(str(i / 100) for i in range(300)))
+    x = np.random.default_rng(0).standard_normal((5, 300))
+    whole = allowed(text, x)
+    seen: list[int] = []
+    found = stretches.Stretch.evaluated
+
+    def noted(self: stretches.Stretch, *given: object) -> object:
+        seen.append(len(self.blocks))
+        return found(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stretches, "BLOCK", 100)
+    monkeypatch.setattr(stretches.Stretch, "evaluated", noted)
+    np.testing.assert_array_equal(allowed(text, x), whole)
+    assert seen == [15]
+    assert np.unique(whole).size > 1000
+
+
+def test_blocks_that_are_bounded_wrongly_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = GELU.replace("SHIFTS", ", ".join(["0"] * 300))
+    x = np.random.default_rng(0).standard_normal((5, 300))
+    whole = allowed(text, x)
+    right = OriginalValues._of_part
+
+    def wrong(self: OriginalValues, *given: object) -> object:
+        return [Ball(ball.value) for ball in right(self, *given)]  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stretches, "BLOCK", 100)
+    monkeypatch.setattr(OriginalValues, "_of_part", wrong)
+    assert not np.array_equal(allowed(text, x), whole)

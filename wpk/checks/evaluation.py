@@ -8,6 +8,7 @@ import onnx
 
 from wpk.checks.float64_nodes import Array, NodeEvaluator
 from wpk.checks.runtime_nodes import RuntimeEvaluator, narrowed
+from wpk.checks.samples.few import FewSamples
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict, why_undecidable
 from wpk.closed_models import subgraphs, walk
 from wpk.errors import EngineError
@@ -41,16 +42,20 @@ class Evaluation:
 
     Attributes:
         by_runtime: Why ONNX Runtime evaluated kinds of nodes, which onnx's reference does not execute.
+        few: Follows the few samples that stand for a batch; None where the whole batch is evaluated.
     """
 
-    def __init__(self, opset: int, opinions: Opinions | None) -> None:
+    def __init__(
+        self, opset: int, opinions: Opinions | None, few: FewSamples | None = None
+    ) -> None:
         """Prepare.
 
         Args:
             opset: Version of ONNX's operators.
             opinions: Told of every node that is evaluated.
+            few: Follows the few samples that inputs have, if they have not all.
         """
-        self._opset, self._opinions = opset, opinions
+        self._opset, self._opinions, self.few = opset, opinions, few
         self._evaluators: dict[str, NodeEvaluator] = {}
         self.by_runtime: dict[str, str] = {}
 
@@ -71,7 +76,10 @@ class Evaluation:
 
         Raises:
             EvaluationError: Nobody executes it on these inputs.
+            NotAloneError: Inputs have a few samples of a batch, and the node may mix them or tell them apart.
         """
+        if self.few is not None:
+            inputs = self.few.way(node, inputs).operands(inputs)
         evaluate = self.of(node)
         if not isinstance(evaluate, RuntimeEvaluator):
             try:

@@ -5,8 +5,10 @@ keep float64.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import takewhile
 
 import numpy as np
 import onnx
@@ -25,6 +27,8 @@ from wpk.checks.error_bounds import bound_error
 from wpk.checks.evaluation import Evaluation, Opinions
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
 from wpk.checks.runtime_nodes import RuntimeEvaluator
+from wpk.checks.samples.few import FewSamples
+from wpk.checks.stretches import Stretch, is_element_wise, of_elements
 from wpk.dtypes import DType, is_float
 from wpk.file_arrays import in_file
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
@@ -42,6 +46,7 @@ class OriginalValues:
         graph: FlatGraph,
         inputs: Mapping[str, Array],
         opinions: Opinions | None,
+        few: FewSamples | None = None,
     ) -> None:
         """Prepare.
 
@@ -49,12 +54,13 @@ class OriginalValues:
             graph: The original.
             inputs: Its inputs.
             opinions: Told of every node that is evaluated.
+            few: Follows the few samples that inputs have, if they have not all.
         """
         self._graph = graph
         self._makers = {name: i for i, n in enumerate(graph.nodes) for name in n.proto.output}
         self._types = constant_types(graph)
         self._values: dict[str, Array] = {name: widened(a) for name, a in inputs.items()}
-        self._nodes = Evaluation(graph.opset, opinions)
+        self._nodes = Evaluation(graph.opset, opinions, few)
         read = (set(read_names(node.proto)) for node in graph.nodes)
         self._readers = Counter(name for names in read for name in names if name)
         self._computed: set[int] = set()
@@ -115,26 +121,104 @@ class OriginalValues:
             cut: Tensors whose values are given, where the region begins.
         """
         known: dict[str, Ball] = {}
-        for node in self.region(name, cut):
-            evaluator = self._nodes.of(node.proto)
-            inputs = [
-                self._bounded(each, known) if each else None for each in read_names(node.proto)
-            ]
-            outputs = evaluator([None if each is None else each.value for each in inputs])
-            made = [each for each in node.proto.output if each]
-            for place, (output, value) in enumerate(zip(made, outputs, strict=False)):
-                dtype = self._types.get(output)
-                used = arithmetic if dtype is None else KERNELS
-                call = Call(evaluator, inputs, outputs, used.roundoff, used, place)
-                known[output] = _constant(value, self._error(call), dtype)
-        found = known[name]
-        return np.zeros(found.value.shape) if found.error is None else found.error
+        nodes = [node.proto for node in self.region(name, cut)]
+        first = 0
+        while first < len(nodes):
+            found = self._stretch(nodes, first, known)
+            if found is None:
+                self._step(nodes[first], arithmetic, known)
+                first += 1
+                continue
+            some, behind = nodes[first : found.behind], nodes[found.behind :]
+            read = {name, *(each for node in behind for each in node.input)}
+            kept = [each for node in some for each in node.output if each in read]
+            used = {each for node in some for each in node.input if each}
+            made = {each for node in some for each in node.output}
+            operands = {each: self._bounded(each, known) for each in used - made}
+            work = partial(self._of_part, some, kept, arithmetic)
+            known.update(zip(kept, found.evaluated(operands, work), strict=True))
+            first = found.behind
+        last = known[name]
+        return np.zeros(last.value.shape) if last.error is None else last.error
+
+    def _stretch(
+        self, nodes: Sequence[onnx.NodeProto], first: int, known: Mapping[str, Ball]
+    ) -> Stretch | None:
+        """Element-wise nodes that are large enough to be bounded part by part; None where the first is not one."""
+        some = list(takewhile(self._is_plain, nodes[first:]))
+        made = {name for node in some for name in node.output}
+        used = {name for node in some for name in node.input if name} - made
+        if not some:
+            return None
+        operands = {name: self._bounded(name, known) for name in used}
+        repeated = (
+            name for name in used if name not in self._makers and operands[name].value.size > 1
+        )
+        if self._nodes.few is not None and any(repeated):
+            return None  # it may have numbers for each sample
+        found = of_elements(some, 0, operands)
+        return None if found is None else replace(found, behind=first + found.behind)
+
+    def _is_plain(self, node: onnx.NodeProto) -> bool:
+        """Whether a node is element-wise, computed by the evaluator, and no constant of a type of its own."""
+        own = not any(name in self._types for name in node.output)
+        return (
+            own and is_element_wise(node) and not isinstance(self._nodes.of(node), RuntimeEvaluator)
+        )
+
+    def _of_part(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        kept: Sequence[str],
+        arithmetic: Arithmetic,
+        part: dict[str, Ball],
+    ) -> list[Ball]:
+        for node in nodes:
+            self._bound(
+                node, [part[name] if name else None for name in node.input], arithmetic, part
+            )
+        return [part[name] for name in kept]
+
+    def _step(self, node: onnx.NodeProto, arithmetic: Arithmetic, known: dict[str, Ball]) -> None:
+        """Evaluate a node with its bounds, whose inputs are known or are the graph's values."""
+        inputs = [self._bounded(each, known) if each else None for each in read_names(node)]
+        self._bound(node, self._of_few(node, inputs), arithmetic, known)
+
+    def _bound(
+        self,
+        node: onnx.NodeProto,
+        inputs: Sequence[Ball | None],
+        arithmetic: Arithmetic,
+        known: dict[str, Ball],
+    ) -> None:
+        evaluator = self._nodes.of(node)
+        outputs = evaluator([None if each is None else each.value for each in inputs])
+        made = [each for each in node.output if each]
+        for place, (output, value) in enumerate(zip(made, outputs, strict=False)):
+            dtype = self._types.get(output)
+            used = arithmetic if dtype is None else KERNELS
+            call = Call(evaluator, inputs, outputs, used.roundoff, used, place)
+            known[output] = _constant(value, self._error(call), dtype)
 
     def _bounded(self, name: str, known: Mapping[str, Ball]) -> Ball:
         if name in known:
             return known[name]
         dtype = self._types.get(name) if name in self._graph.constants else None
         return _constant(self.value(name), None, dtype)
+
+    def _of_few(self, node: onnx.NodeProto, inputs: Sequence[Ball | None]) -> Sequence[Ball | None]:
+        """What a node reads for the few samples, where the inputs have not all."""
+        few = self._nodes.few
+        if few is None:
+            return inputs
+        found = list(inputs)
+        way = few.way(node, [None if each is None else each.value for each in inputs])
+        for place, change in way.changes.items():
+            ball = inputs[place]
+            if ball is not None:
+                error = None if ball.error is None else np.asarray(change(ball.error), np.float64)
+                found[place] = Ball(change(ball.value), error)
+        return found
 
     def _known(self, name: str) -> Array:
         return self._values[name] if name in self._values else widened(self._graph.constants[name])

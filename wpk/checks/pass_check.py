@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.blocks import by_blocks
 from wpk.checks.bounded import KERNELS, Arithmetic, Floats
@@ -22,6 +23,8 @@ from wpk.checks.compare import same_numbers
 from wpk.checks.evaluation import Evaluation, Opinions, draws
 from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.original_values import ALGEBRA, OriginalValues
+from wpk.checks.samples.batch import Batch
+from wpk.checks.samples.few import FewSamples, SomeOf
 from wpk.dtypes import is_float
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
@@ -62,13 +65,13 @@ class PassComparison:
         compared: Tensors compared.
         bounded: How many of them were judged by what their arithmetic allows.
         differences: Those that differ, in the order of the rewritten graph.
-        outputs: The rewritten graph's outputs in float64, nothing rounded.
+        outputs: The rewritten graph's outputs in float64, nothing rounded; of a few samples where no more were compared.
     """
 
     compared: int = 0
     bounded: int = 0
     differences: list[Difference] = field(default_factory=list)
-    outputs: dict[str, Array] = field(default_factory=dict)
+    outputs: dict[str, SomeOf] = field(default_factory=dict)
 
 
 def compare_graphs(
@@ -77,6 +80,7 @@ def compare_graphs(
     inputs: Mapping[str, Array],
     opinions: Opinions | None = None,
     tell: Callable[[], None] = lambda: None,
+    batch: Batch | None = None,
 ) -> PassComparison:
     """Evaluate both graphs on ``inputs`` and compare all tensors that both have.
 
@@ -86,8 +90,13 @@ def compare_graphs(
         inputs: The inputs by name.
         opinions: Told of every node that is evaluated.
         tell: Called before every node of the rewritten graph.
+        batch: Samples of which a few stand for all; without it all are compared.
+
+    Raises:
+        EvaluationError: Nobody executes a node.
+        NotAloneError: A few samples do not stand for all.
     """
-    return _Walk(original, rewritten, inputs, opinions).compare(tell)
+    return _Walk(original, rewritten, inputs, opinions, batch).compare(tell)
 
 
 class _Walk:
@@ -98,6 +107,8 @@ class _Walk:
         roots: For each tensor the original's tensors that it was made from, given their values.
         last_readers: Place of the last node that reads a tensor; of an output, behind all nodes.
         unjudged: How many nodes are still to make what the original calls so.
+        few: Follows the few samples through the rewritten graph; None where all are compared.
+        its_few: The same in the original graph.
     """
 
     def __init__(
@@ -106,15 +117,21 @@ class _Walk:
         rewritten: FlatGraph,
         inputs: Mapping[str, Array],
         opinions: Opinions | None,
+        batch: Batch | None = None,
     ) -> None:
         self.rewritten = rewritten
+        self.few = self.its_few = None
+        if batch is not None:
+            self.few, self.its_few = FewSamples(batch), FewSamples(batch)
+            self.few.begin(inputs)
+            inputs = self.its_few.begin(inputs)
         made = {name for node in original.nodes for name in node.proto.output if name}
         known = {name for node in rewritten.nodes for name in node.known_as if name}
         self.shared = made & (known | set(rewritten.constants) | set(rewritten.outputs))
         self.constants = original.constants
-        self.original = OriginalValues(original, inputs, opinions)
+        self.original = OriginalValues(original, inputs, opinions, self.its_few)
         self.values: dict[str, Array] = {n: widened(a) for n, a in inputs.items()}
-        self.nodes = Evaluation(rewritten.opset, opinions)
+        self.nodes = Evaluation(rewritten.opset, opinions, self.few)
         self.roots: dict[str, frozenset[str]] = dict.fromkeys(inputs, frozenset())
         self.last_readers = {
             name: place
@@ -131,7 +148,10 @@ class _Walk:
             tell()
             self._step(node)
             self._release(place)
-        self.found.outputs = {name: self._value(name) for name in self.rewritten.outputs}
+        for name in self.rewritten.outputs:
+            value = self._value(name)
+            some = SomeOf(value) if self.few is None else self.few.some(name, value)
+            self.found.outputs[name] = some
         return self.found
 
     def _constant(self, name: str, value: Array) -> None:
@@ -164,9 +184,16 @@ class _Walk:
             self.values[name], self.roots[name] = value, frozenset[str]().union(*roots)
             if known_as not in self.shared:
                 continue
+            self._require_alike(name, known_as)
             if self._judge(known_as, node.operator, value, ALGEBRA, self.roots[name]):
                 self.values[name] = self.original.value(known_as)
                 self.roots[name] = frozenset([known_as])
+
+    def _require_alike(self, name: str, known_as: str) -> None:
+        """Check that a tensor holds the same samples in both graphs."""
+        if self.few is not None and self.its_few is not None:
+            self.original.value(known_as)
+            self.few.require_alike(name, self.its_few, known_as)
 
     def _release(self, place: int) -> None:
         """Let go of the memory of what no node behind a place reads, in both graphs."""
@@ -223,18 +250,34 @@ def _difference(value: Array, right: Array, allowed: Floats) -> str | None:
     """How a value differs from the right one by more than is allowed; None where it does not."""
     if value.shape != right.shape:
         return f"its shape is {list(value.shape)}, the model's {list(right.shape)}"
+    flat, other = value.reshape(-1), right.reshape(-1)
+    bounds = np.broadcast_to(allowed, right.shape)
+    limits = bounds.reshape(-1)
+
+    def judge(at: slice) -> tuple[int, int]:
+        """How many elements differ, and the first that does."""
+        wrong = _differs(flat[at], other[at], limits[at])
+        return int(np.count_nonzero(wrong)), at.start + int(np.argmax(wrong))
+
+    found = [each for each in by_blocks(flat.size, judge) if each[0]]
+    if not found:
+        return None
+    place = tuple(int(i) for i in np.unravel_index(found[0][1], right.shape))
+    limit = bounds[place] + (NEAR * abs(float(right[place])) if is_float(right.dtype) else 0.0)
+    return (
+        f"{sum(count for count, _ in found)} of {flat.size} elements differ; {list(place)} is "
+        f"{float(value[place]):.9g}, the model's {float(right[place]):.9g}, allowed difference "
+        f"{limit:.1e}"
+    )
+
+
+def _differs(value: Array, right: Array, allowed: Floats) -> NDArray[np.bool_]:
+    """Which elements differ by more than is allowed."""
     y, ref = np.asarray(value, np.float64), np.asarray(right, np.float64)
     with np.errstate(all="ignore"):
         same = (value == right) | (np.isnan(y) & np.isnan(ref))
         limit = allowed + (NEAR * np.abs(ref) if is_float(right.dtype) else 0.0)
-        wrong = ~same & (
+        differs: NDArray[np.bool_] = ~same & (
             (limit == 0.0) | ~(np.abs(y - ref) <= limit)
         )  # float64 has not all integers
-    if not wrong.any():
-        return None
-    place = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
-    return (
-        f"{np.count_nonzero(wrong)} of {wrong.size} elements differ; {list(place)} is "
-        f"{y[place]:.9g}, the model's {ref[place]:.9g}, allowed difference "
-        f"{np.broadcast_to(limit, wrong.shape)[place]:.1e}"
-    )
+    return differs

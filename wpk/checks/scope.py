@@ -35,10 +35,12 @@ class SampleRound:
     Attributes:
         dims: Sizes of the free dimensions.
         samples: At least one. Operators alone are checked on the first, the whole engine on all.
+        given: Whether a person gave them; else they are drawn.
     """
 
     dims: Mapping[str, int]
     samples: tuple[Sample, ...]
+    given: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def rounds(
         )
     for number, given in enumerate(scope.given, 1):
         arrays, dims = bind_inputs(plan.inputs, given)
-        yield SampleRound(dims, (Sample(f"given inputs {number}", arrays),))
+        yield SampleRound(dims, (Sample(f"given inputs {number}", arrays),), given=True)
 
 
 def _sizes(

@@ -86,18 +86,23 @@ def stretch(
     """
     if nodes[first].op_type == "MatMul":
         return _of_matrices(nodes, first, known)
-    return _of_elements(nodes, first, known)
+    return of_elements(nodes, first, known)
 
 
-def _of_elements(
+def is_element_wise(node: onnx.NodeProto) -> bool:
+    """Tell whether a node may be part of a stretch of elements."""
+    return node.op_type in _ELEMENT_WISE and len(node.output) == 1
+
+
+def of_elements(
     nodes: Sequence[onnx.NodeProto], first: int, known: Mapping[str, Ball]
 ) -> Stretch | None:
-    """Element-wise nodes that give one shape."""
+    """Return the stretch of element-wise nodes that give one shape; the arguments are those of `stretch`."""
     shapes = {name: ball.value.shape for name, ball in known.items()}
     common: tuple[int, ...] | None = None
     behind = first
     for node in nodes[first:]:
-        if node.op_type not in _ELEMENT_WISE or len(node.output) != 1:
+        if not is_element_wise(node):
             break
         shape = np.broadcast_shapes(*(shapes[name] for name in node.input if name))
         if common is not None and shape != common:

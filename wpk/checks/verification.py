@@ -134,8 +134,8 @@ def verify(
                     name = f"operators alone, {each.samples[0].name}"
                     whole.append(Check(name, Outcome.INCONCLUSIVE, error.what))
                 rounded = {
-                    name: output_error(memory[name], value)
-                    for name, value in unrounded.items()
+                    name: output_error(some.like(memory[name]), some.array)
+                    for name, some in unrounded.items()
                     if name in memory
                 }
                 right = not any(operator.check.failed for operator in operators)

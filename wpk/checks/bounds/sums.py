@@ -20,24 +20,24 @@ _TENSOR_CORE_STEP = 8
 
 
 def products(call: Call) -> Floats:
-    magnitudes = {0: np.abs(call.value(0)), 1: np.abs(call.value(1))}
-    if len(call.inputs) > 2 and call.inputs[2] is not None:
-        magnitudes[2] = np.abs(call.value(2))
+    """The arithmetic's own error and what errors of the first operand add are one product of magnitudes."""
+    left, right = np.abs(call.value(0)), np.abs(call.value(1))
     terms = _reduction(call)
     roundoff = SAFETY * (call.multiply_roundoff + call.roundoff * sqrt(terms))
     if call.multiply_roundoff != call.roundoff:
         roundoff += terms / _TENSOR_CORE_STEP * 2 * call.roundoff
-    error = _scaled(call, magnitudes)
-    error *= roundoff
-    none = {2: np.zeros_like(magnitudes[2])} if 2 in magnitudes else {}
+    third: dict[int, Array] = {}
+    if len(call.inputs) > 2 and call.inputs[2] is not None:
+        size = np.abs(call.value(2))
+        third = {2: roundoff * size + call.error(2) if call.errs(2) else roundoff * size}
+    own = roundoff * left
     if call.errs(0):
-        error += _scaled(call, {0: call.error(0), 1: magnitudes[1], **none})
+        own += call.error(0)
+    error = _scaled(call, {0: own, 1: right, **third})
     if call.errs(1):
-        wide = magnitudes[0] + call.error(0)
+        none = {place: np.zeros_like(each) for place, each in third.items()}
+        wide = left + call.error(0) if call.errs(0) else left
         error += _scaled(call, {0: wide, 1: call.error(1), **none})
-    if call.errs(2):
-        zeros = {index: np.zeros_like(magnitudes[index]) for index in (0, 1)}
-        error += _scaled(call, {**zeros, 2: call.error(2)})
     return error
 
 

@@ -1,0 +1,1 @@
+"""What a few samples of a batch say of all of them."""
