@@ -109,7 +109,8 @@ class Shortlists:
 
     def finalists(self, first: int = 0, count: int = FINALISTS) -> tuple[Finalist, ...]:
         """Return the schedules from place ``first`` on, the best estimate over all templates first."""
-        entries = [(each.template, ranked) for each in self.templates for ranked in each.ranked]
+        last = first + count
+        entries = [(each.template, ranked) for each in self.templates for ranked in each.first(last)]
         entries.sort(key=lambda entry: entry[1].estimate)  # stable: templates' order breaks ties
         chosen = entries[first : first + count]
         return tuple(_finalist(self.problem, *entry) for entry in chosen)
@@ -161,7 +162,7 @@ def shortlist_all(
         reason = template.why_not(problem, target)
         if reason is None:
             found = shortlist(problem, template, target, limit, pruning)
-            if found.ranked:
+            if found.funnel.kept:
                 shortlists.append(found)
                 continue
             reason = f"none of its {found.funnel.space} schedules is legal"
@@ -194,7 +195,7 @@ def least_seconds(
     found = least_estimate(problem, carriers, target, bound(problem, target), pruning)
     if found is None:  # which says why
         lists = shortlist_all(problem, templates, target, skip, pruning).templates
-        found = min(each.ranked[0].estimate for each in lists)
+        found = min(each.least for each in lists)
     return found
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from wpk.performance.bound import Bound
-from wpk.performance.waves import grid_limits, overlapped
+from wpk.performance.waves import Grids, overlapped
 from wpk.performance.work import Floats, Work
 from wpk.targets import Target
 
@@ -43,12 +43,17 @@ def estimate(work: Work, bound: Bound, target: Target, passes: Floats | float = 
         target: The GPU.
         passes: Passes of a shared memory load (`SharedCost.passes`).
     """
-    waves, l2 = grid_limits(work, target, passes)
+    return estimate_of(Grids.of(work, target, passes), bound)
+
+
+def estimate_of(grids: Grids, bound: Bound) -> Floats:
+    """Return the predicted seconds of schedules whose grids were timed, as `estimate` does."""
+    work, target, l2 = grids.work, grids.target, grids.l2
     over = bound.bytes - target.l2_bytes
     beyond = max(0.0, min(bound.bytes, SWEPT * over), bound.streamed_bytes)
     achieved = ACHIEVED_STRAIGHT if work.straight else ACHIEVED_GLOBAL
     memory = np.full(l2.shape, beyond / (target.global_bandwidth * achieved))
     moving = (np.maximum(l2, memory),) if work.straight else (l2, memory)
-    seconds = overlapped(waves, *moving)
+    seconds = overlapped(grids.waves, *moving)
     total: Floats = target.launch_seconds + np.maximum(seconds, bound.seconds)
     return total - np.where(work.early, EARLY_SECONDS, 0.0)

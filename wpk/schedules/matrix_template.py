@@ -69,6 +69,10 @@ class Tiles(Protocol[_T]):
     def shared_accesses(self, schedule: _T) -> Sequence[SharedAccess]:
         """Return the loads of a step from shared memory, as the first warp makes them."""
 
+    @property
+    def access_parameters(self) -> tuple[str, ...]:
+        """The parameters that these loads depend on."""
+
 
 class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
     """A product of matrices whose threads bring both operands to shared memory, tile by tile."""
@@ -112,6 +116,10 @@ class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
     def accesses_of(self, problem: P) -> Callable[[T], Sequence[SharedAccess]]:
         """See `ScheduleTemplate.accesses_of`."""
         return self._tiles(problem).shared_accesses
+
+    def access_parameters(self, problem: P) -> tuple[str, ...]:
+        """See `ScheduleTemplate.access_parameters`."""
+        return self._tiles(problem).access_parameters
 
     def kernel(self, problem: P, schedule: T) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""

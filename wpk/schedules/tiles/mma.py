@@ -103,6 +103,11 @@ class MmaTiles:
         warps = schedule.warps_m, schedule.warps_n
         return _matrix_loads(block, warps, self.element_bytes, self.b_across)
 
+    @property
+    def access_parameters(self) -> tuple[str, ...]:
+        """The parameters that these loads depend on."""
+        return ("block_m", "block_n", "block_k", "warps_m", "warps_n")
+
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
         """Return the values to try for a product of these sizes; tiles far beyond it are left out."""
         block_k = tuple(row_bytes // self.element_bytes for row_bytes in (32, 64, 128))

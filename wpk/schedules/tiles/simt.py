@@ -88,6 +88,11 @@ class SimtTiles:
         rows = schedule.row_major, schedule.padding
         return _shared_accesses(block, thread, rows, self.numbers.bytes)
 
+    @property
+    def access_parameters(self) -> tuple[str, ...]:
+        """The parameters that these loads depend on."""
+        return ("block_m", "block_n", "block_k", "thread_m", "thread_n", "row_major", "padding")
+
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
         """Return the values to try for a product of these sizes; tiles far beyond it are left out.
 

@@ -1,0 +1,249 @@
+"""A template's legal schedules as the models see them: arrays with one entry a schedule, and only the kept become objects.
+
+    work -> grids -> score without bank conflicts -> conflicts counted of the best, batch by batch -> kept -> estimate
+
+Scores without bank conflicts are upper limits of the scores with them, so conflicts are counted in the order of these
+limits, and only until no uncounted schedule can enter the kept ones any more. Schedules that agree in all that their loads
+depend on (`ScheduleTemplate.access_parameters`) are counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.performance import (
+    Bound,
+    Columns,
+    Floats,
+    Grids,
+    Rows,
+    SharedCost,
+    Work,
+    at_rows,
+    estimate_of,
+    shared_cost,
+)
+from wpk.problems import Problem
+from wpk.schedules import Schedule, ScheduleTemplate
+from wpk.search.models.pruning import WAVES, Pruning
+from wpk.targets import Target
+
+Template = ScheduleTemplate[Any, Any]
+
+_TIE_DIGITS = 9  # scores that agree to so many digits differ by rounding only
+_MOST_CODES = 2**62
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions are what the models say of some schedules; arrays have one entry a schedule.
+
+    Attributes:
+        columns: The schedules.
+        score: What prunes, with their bank conflicts counted, between 0 and 1.
+        conflicts: COEF_bc of their shared memory loads.
+        passes: Passes of such a load.
+        estimate: Predicted seconds.
+    """
+
+    columns: Columns
+    score: Floats
+    conflicts: Floats
+    passes: Floats
+    estimate: Floats
+
+    def ranked(self) -> Predictions:
+        """Return the same, smallest estimate first; ties in the order that they have."""
+        places = np.argsort(self.estimate, kind="stable")
+        columns = {name: values[places] for name, values in self.columns.items()}
+        return Predictions(columns, *(each[places] for each in self._numbers()))
+
+    def __len__(self) -> int:
+        """Return how many schedules there are."""
+        return len(self.estimate)
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether all numbers are the same."""
+        if not isinstance(other, Predictions) or self.columns.keys() != other.columns.keys():
+            return False
+        pairs = [(self.columns[name], other.columns[name]) for name in self.columns]
+        pairs += zip(self._numbers(), other._numbers(), strict=True)
+        return all(np.array_equal(a, b) for a, b in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _numbers(self) -> tuple[Floats, Floats, Floats, Floats]:
+        return self.score, self.conflicts, self.passes, self.estimate
+
+
+class ScoredSpace:
+    """Some legal schedules of a template, as the models see them."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        template: Template,
+        target: Target,
+        bound: Bound,
+        columns: Columns,
+        work: Work | None = None,
+        pruning: Pruning = WAVES,
+    ) -> None:
+        """Take the schedules; nothing is computed yet.
+
+        Args:
+            problem: What to compute.
+            template: Whose schedules they are.
+            target: The GPU.
+            bound: The problem's bound on the target.
+            columns: The schedules.
+            work: What they make the GPU do, where somebody counted it already.
+            pruning: What keeps schedules.
+        """
+        self.problem, self.template, self.target, self.bound = problem, template, target, bound
+        self.columns, self.pruning = columns, pruning
+        self._counted = work
+        self._accesses_of = template.accesses_of(problem)
+        self._costs: dict[int, tuple[float, float]] = {}  # by code: conflicts, passes
+
+    @cached_property
+    def work(self) -> Work:
+        """What the schedules make the GPU do."""
+        if self._counted is not None:
+            return self._counted
+        return self.template.work(self.problem, self.columns, self.target)
+
+    @cached_property
+    def without_conflicts(self) -> Floats:
+        """Estimates of all schedules as if no load conflicted: no schedule is faster than so."""
+        return estimate_of(self._grids, self.bound)
+
+    def kept(self, legal: int) -> Rows:
+        """Return the best rows of every family by counted score, in the order of the space.
+
+        Args:
+            legal: Schedules in the whole space, of which these may be a part.
+        """
+        families = self.template.families(self.columns)
+        if not self.pruning.by_family:
+            families = np.zeros_like(families)
+        kept: list[Rows] = []
+        for family in np.unique(families):
+            rows = np.flatnonzero(families == family)
+            count = self.pruning.kept(legal * rows.size // families.size)
+            kept.append(self._best(rows, count))
+        return np.sort(np.concatenate(kept))
+
+    def predictions(self, rows: Rows) -> Predictions:
+        """Return what the models say of some schedules, in their order."""
+        conflicts, passes = self._conflicts(rows)
+        grids = self._with_conflicts(rows, passes)
+        score = self.pruning.score(grids, self._operations, conflicts)
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        seconds = estimate_of(grids, self.bound)
+        return Predictions(columns, score, conflicts, passes, seconds)
+
+    def all_rows(self) -> Rows:
+        """Return the places of all schedules."""
+        return np.arange(len(next(iter(self.columns.values()))))
+
+    @cached_property
+    def _grids(self) -> Grids:
+        """As if no load conflicted."""
+        return Grids.of(self.work, self.target)
+
+    @cached_property
+    def _operations(self) -> float:
+        """What the problem needs; of a copy, what its leanest schedule counts."""
+        return self.bound.operations or float((self.work.blocks * self.work.block_flops).min())
+
+    @cached_property
+    def _limits(self) -> Floats:
+        """Scores as if no load conflicted: no schedule scores more."""
+        return self.pruning.score(self._grids, self._operations, 1.0).round(_TIE_DIGITS)
+
+    def _best(self, rows: Rows, count: int) -> Rows:
+        """The best ``count`` of some rows by counted score; ties fall to the larger limit."""
+        counted: list[Rows] = []
+        scores = np.empty(0)
+        for batch in self._falling(rows, count):
+            if scores.size >= count:
+                last = np.partition(scores, -count)[-count]
+                if last >= self._limits[batch[0]]:
+                    break
+            conflicts, passes = self._conflicts(batch)
+            grids = self._with_conflicts(batch, passes)
+            found = self.pruning.score(grids, self._operations, conflicts).round(_TIE_DIGITS)
+            counted.append(batch)
+            scores = np.concatenate([scores, found])
+        places = np.argsort(-scores, kind="stable")[:count]
+        return np.concatenate(counted)[places]
+
+    def _falling(self, rows: Rows, count: int) -> Iterator[Rows]:
+        """Rows by falling limit in batches, ties by estimate without conflicts, then by place."""
+        size = count
+        while rows.size:
+            limits = self._limits[rows]
+            later = rows[:0]
+            if rows.size > 2 * size:  # to sort all of them would cost more than what it is for
+                within = limits >= np.partition(limits, -size)[-size]
+                rows, later, limits = rows[within], rows[~within], limits[within]
+            seconds = estimate_of(self._grids.rows(rows), self.bound)
+            rows = rows[np.lexsort((seconds, -limits))]
+            for start in range(0, rows.size, size):
+                yield rows[start : start + size]
+            rows, size = later, 2 * size
+
+    def _with_conflicts(self, rows: Rows, passes: Floats) -> Grids:
+        return Grids.of(at_rows(self.work, rows), self.target, passes)
+
+    def _conflicts(self, rows: Rows) -> tuple[Floats, Floats]:
+        """COEF_bc and passes of the shared memory loads of some schedules."""
+        codes, first, places = np.unique(
+            self._access_codes(rows), return_index=True, return_inverse=True
+        )
+        fresh = [place for place, code in enumerate(codes.tolist()) if code not in self._costs]
+        for place, schedule in zip(fresh, self._schedules(rows[first[fresh]]), strict=True):
+            cost = shared_cost(tuple(self._accesses_of(schedule)))
+            self._costs[int(codes[place])] = cost.coefficient, cost.passes
+        costs = np.asarray([self._costs[code] for code in codes.tolist()])[places]
+        return costs[:, 0], costs[:, 1]
+
+    def _access_codes(self, rows: Rows) -> NDArray[np.int64]:
+        """A number for each of some schedules, the same for those whose loads are."""
+        codes = np.zeros(rows.size, np.int64)
+        for values, radix in self._digits:
+            codes = codes * radix + values[rows]
+        return codes
+
+    @cached_property
+    def _digits(self) -> list[tuple[NDArray[np.int64], int]]:
+        """The parameters that loads depend on, each with a number beyond all of its values."""
+        columns = [self.columns[name] for name in self.template.access_parameters(self.problem)]
+        digits = [(values, int(values.max()) + 1) for values in columns]
+        if all(values.min() >= 0 for values in columns) and prod(r for _, r in digits) < _MOST_CODES:
+            return digits
+        ranks = [np.unique(values, return_inverse=True) for values in columns]
+        return [(places, len(different)) for different, places in ranks]
+
+    def _schedules(self, rows: Rows) -> list[Schedule]:
+        return schedules_of(self.template, {n: v[rows] for n, v in self.columns.items()})
+
+
+def schedules_of(template: Template, columns: Columns) -> list[Schedule]:
+    """Return the schedules that columns hold."""
+    make = template.schedule_type
+    values = [columns[field.name].tolist() for field in fields(make)]
+    return [make(*parameters) for parameters in zip(*values, strict=True)]
+
+
+def shared_of(predictions: Predictions, place: int) -> SharedCost:
+    """Return what the shared memory loads of one of the schedules cost."""
+    return SharedCost(float(predictions.conflicts[place]), float(predictions.passes[place]))
