@@ -3,20 +3,16 @@
     work -> grids -> score without bank conflicts -> conflicts counted of the best, batch by batch -> kept -> estimate
 
 Scores without bank conflicts are upper limits of the scores with them, so conflicts are counted in the order of these
-limits, and only until no uncounted schedule can enter the kept ones any more. Schedules that agree in all that their loads
-depend on (`ScheduleTemplate.access_parameters`) are counted once.
+limits, and only until no uncounted schedule can enter the kept ones any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wpk.performance import (
     Bound,
@@ -28,17 +24,13 @@ from wpk.performance import (
     Work,
     at_rows,
     estimate_of,
-    shared_cost,
 )
 from wpk.problems import Problem
-from wpk.schedules import Schedule, ScheduleTemplate
+from wpk.search.models.load_costs import LoadCosts, Template
 from wpk.search.models.pruning import WAVES, Pruning
 from wpk.targets import Target
 
-Template = ScheduleTemplate[Any, Any]
-
 _TIE_DIGITS = 9  # scores that agree to so many digits differ by rounding only
-_MOST_CODES = 2**62
 
 
 @dataclass(frozen=True)
@@ -110,8 +102,6 @@ class ScoredSpace:
         self.problem, self.template, self.target, self.bound = problem, template, target, bound
         self.columns, self.pruning = columns, pruning
         self._counted = work
-        self._accesses_of = template.accesses_of(problem)
-        self._costs: dict[int, tuple[float, float]] = {}  # by code: conflicts, passes
 
     @cached_property
     def work(self) -> Work:
@@ -143,7 +133,7 @@ class ScoredSpace:
 
     def predictions(self, rows: Rows) -> Predictions:
         """Return what the models say of some schedules, in their order."""
-        conflicts, passes = self._conflicts(rows)
+        conflicts, passes = self._loads.of(rows)
         grids = self._with_conflicts(rows, passes)
         score = self.pruning.score(grids, self._operations, conflicts)
         columns = {name: values[rows] for name, values in self.columns.items()}
@@ -165,6 +155,10 @@ class ScoredSpace:
         return self.bound.operations or float((self.work.blocks * self.work.block_flops).min())
 
     @cached_property
+    def _loads(self) -> LoadCosts:
+        return LoadCosts(self.problem, self.template, self.columns)
+
+    @cached_property
     def _limits(self) -> Floats:
         """Scores as if no load conflicted: no schedule scores more."""
         return self.pruning.score(self._grids, self._operations, 1.0).round(_TIE_DIGITS)
@@ -178,7 +172,7 @@ class ScoredSpace:
                 last = np.partition(scores, -count)[-count]
                 if last >= self._limits[batch[0]]:
                     break
-            conflicts, passes = self._conflicts(batch)
+            conflicts, passes = self._loads.of(batch)
             grids = self._with_conflicts(batch, passes)
             found = self.pruning.score(grids, self._operations, conflicts).round(_TIE_DIGITS)
             counted.append(batch)
@@ -188,7 +182,7 @@ class ScoredSpace:
 
     def _falling(self, rows: Rows, count: int) -> Iterator[Rows]:
         """Rows by falling limit in batches, ties by estimate without conflicts, then by place."""
-        size = count
+        size = 2 * count
         while rows.size:
             limits = self._limits[rows]
             later = rows[:0]
@@ -203,45 +197,6 @@ class ScoredSpace:
 
     def _with_conflicts(self, rows: Rows, passes: Floats) -> Grids:
         return Grids.of(at_rows(self.work, rows), self.target, passes)
-
-    def _conflicts(self, rows: Rows) -> tuple[Floats, Floats]:
-        """COEF_bc and passes of the shared memory loads of some schedules."""
-        codes, first, places = np.unique(
-            self._access_codes(rows), return_index=True, return_inverse=True
-        )
-        fresh = [place for place, code in enumerate(codes.tolist()) if code not in self._costs]
-        for place, schedule in zip(fresh, self._schedules(rows[first[fresh]]), strict=True):
-            cost = shared_cost(tuple(self._accesses_of(schedule)))
-            self._costs[int(codes[place])] = cost.coefficient, cost.passes
-        costs = np.asarray([self._costs[code] for code in codes.tolist()])[places]
-        return costs[:, 0], costs[:, 1]
-
-    def _access_codes(self, rows: Rows) -> NDArray[np.int64]:
-        """A number for each of some schedules, the same for those whose loads are."""
-        codes = np.zeros(rows.size, np.int64)
-        for values, radix in self._digits:
-            codes = codes * radix + values[rows]
-        return codes
-
-    @cached_property
-    def _digits(self) -> list[tuple[NDArray[np.int64], int]]:
-        """The parameters that loads depend on, each with a number beyond all of its values."""
-        columns = [self.columns[name] for name in self.template.access_parameters(self.problem)]
-        digits = [(values, int(values.max()) + 1) for values in columns]
-        if all(values.min() >= 0 for values in columns) and prod(r for _, r in digits) < _MOST_CODES:
-            return digits
-        ranks = [np.unique(values, return_inverse=True) for values in columns]
-        return [(places, len(different)) for different, places in ranks]
-
-    def _schedules(self, rows: Rows) -> list[Schedule]:
-        return schedules_of(self.template, {n: v[rows] for n, v in self.columns.items()})
-
-
-def schedules_of(template: Template, columns: Columns) -> list[Schedule]:
-    """Return the schedules that columns hold."""
-    make = template.schedule_type
-    values = [columns[field.name].tolist() for field in fields(make)]
-    return [make(*parameters) for parameters in zip(*values, strict=True)]
 
 
 def shared_of(predictions: Predictions, place: int) -> SharedCost:

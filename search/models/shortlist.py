@@ -18,14 +18,9 @@ from wpk.performance import bound as performance_bound
 from wpk.plan import Funnel
 from wpk.problems import Problem
 from wpk.schedules import Schedule
+from wpk.search.models.load_costs import Template, schedules_of
 from wpk.search.models.pruning import WAVES, Pruning
-from wpk.search.models.scored_space import (
-    Predictions,
-    ScoredSpace,
-    Template,
-    schedules_of,
-    shared_of,
-)
+from wpk.search.models.scored_space import Predictions, ScoredSpace, shared_of
 from wpk.targets import Target
 
 MOST_SCORED = 100_000

@@ -1,7 +1,7 @@
 """Templates of matrix-like products by tiles, on tensor cores or on the ordinary ones."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -69,9 +69,12 @@ class Tiles(Protocol[_T]):
     def shared_accesses(self, schedule: _T) -> Sequence[SharedAccess]:
         """Return the loads of a step from shared memory, as the first warp makes them."""
 
+    def access_keys(self, columns: Columns) -> Columns:
+        """Return what the costs of these loads depend on."""
+
     @property
-    def access_parameters(self) -> tuple[str, ...]:
-        """The parameters that these loads depend on."""
+    def access_context(self) -> Hashable:
+        """What they depend on besides."""
 
 
 class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
@@ -117,9 +120,13 @@ class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
         """See `ScheduleTemplate.accesses_of`."""
         return self._tiles(problem).shared_accesses
 
-    def access_parameters(self, problem: P) -> tuple[str, ...]:
-        """See `ScheduleTemplate.access_parameters`."""
-        return self._tiles(problem).access_parameters
+    def access_keys(self, problem: P, columns: Columns) -> Columns:
+        """See `ScheduleTemplate.access_keys`."""
+        return self._tiles(problem).access_keys(columns)
+
+    def access_context(self, problem: P) -> Hashable:
+        """See `ScheduleTemplate.access_context`."""
+        return self._tiles(problem).access_context
 
     def kernel(self, problem: P, schedule: T) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""

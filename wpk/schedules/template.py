@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
 from math import prod
@@ -115,16 +115,19 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """Return the name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""
         return None
 
-    def access_parameters(self, problem: P) -> tuple[str, ...]:
-        """Return the parameters that `shared_accesses` depend on: schedules that agree in them load alike.
+    def access_keys(self, problem: P, columns: Columns) -> Columns:
+        """Return what the costs of `shared_accesses` depend on, as columns: schedules that agree in them load alike.
 
-        By default all of a schedule's, and none where a template says nothing of its loads.
+        By default all parameters, and nothing where a template says nothing of its loads.
         """
         del problem
         if getattr(self.shared_accesses, "__func__", None) is ScheduleTemplate.shared_accesses:
-            return ()
-        # mypy does not see that a class, as a type variable, is hashable.
-        return parameter_names(self.schedule_type)  # type: ignore[arg-type]
+            return {}
+        return columns
+
+    def access_context(self, problem: P) -> Hashable:
+        """Return what these costs depend on besides: schedules of problems with equal ones load alike, too."""
+        return problem
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """Tell which schedules are pruned together: a number for each; all the same by default.
@@ -295,12 +298,13 @@ def _grid(axes: Mapping[str, tuple[int, ...]], limits: Sequence[Limit]) -> Colum
     """
     columns: Columns = {}
     count = 1
+    named = [(each, each.names) for each in limits]
     for name, choices in axes.items():
         if len(choices) > 1:
             columns = {of: np.repeat(values, len(choices)) for of, values in columns.items()}
         columns[name] = np.tile(np.asarray(choices, np.int64), count)
-        fresh = (each for each in limits if name in each.names or not each.names)
-        ready = [each for each in fresh if each.names <= columns.keys()]
+        fresh = (each for each in named if name in each[1] or not each[1])
+        ready = [limit for limit, names in fresh if names <= columns.keys()]
         if ready:
             met = meeting(ready, columns)
             if not met.all():
