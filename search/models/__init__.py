@@ -9,6 +9,7 @@ from wpk.search.models.model_search import (
     search_model,
 )
 from wpk.search.models.pruning import WAVES, Pruning, find_pruning
+from wpk.search.models.scoring_pool import ScoringPool
 from wpk.search.models.shortlist import PROMISING, Shortlist, Template, estimates
 from wpk.search.models.static_search import (
     FINALISTS,

@@ -26,6 +26,7 @@ from wpk.performance import (
     estimate_of,
 )
 from wpk.problems import Problem
+from wpk.schedules.template import parameter_names
 from wpk.search.models.load_costs import LoadCosts, Template
 from wpk.search.models.pruning import WAVES, Pruning
 from wpk.targets import Target
@@ -38,7 +39,7 @@ class Predictions:
     """Predictions are what the models say of some schedules; arrays have one entry a schedule.
 
     Attributes:
-        columns: The schedules.
+        columns: The schedules, a parameter each, in the order of their fields.
         score: What prunes, with their bank conflicts counted, between 0 and 1.
         conflicts: COEF_bc of their shared memory loads.
         passes: Passes of such a load.
@@ -55,7 +56,7 @@ class Predictions:
         """Return the same, smallest estimate first; ties in the order that they have."""
         places = np.argsort(self.estimate, kind="stable")
         columns = {name: values[places] for name, values in self.columns.items()}
-        return Predictions(columns, *(each[places] for each in self._numbers()))
+        return Predictions(columns, *(each[places] for each in self.numbers()))
 
     def __len__(self) -> int:
         """Return how many schedules there are."""
@@ -66,12 +67,12 @@ class Predictions:
         if not isinstance(other, Predictions) or self.columns.keys() != other.columns.keys():
             return False
         pairs = [(self.columns[name], other.columns[name]) for name in self.columns]
-        pairs += zip(self._numbers(), other._numbers(), strict=True)
+        pairs += zip(self.numbers(), other.numbers(), strict=True)
         return all(np.array_equal(a, b) for a, b in pairs)
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _numbers(self) -> tuple[Floats, Floats, Floats, Floats]:
+    def numbers(self) -> tuple[Floats, Floats, Floats, Floats]:
         return self.score, self.conflicts, self.passes, self.estimate
 
 
@@ -136,7 +137,8 @@ class ScoredSpace:
         conflicts, passes = self._loads.of(rows)
         grids = self._with_conflicts(rows, passes)
         score = self.pruning.score(grids, self._operations, conflicts)
-        columns = {name: values[rows] for name, values in self.columns.items()}
+        names = parameter_names(self.template.schedule_type)
+        columns = {name: self.columns[name][rows] for name in names}
         seconds = estimate_of(grids, self.bound)
         return Predictions(columns, score, conflicts, passes, seconds)
 

@@ -8,8 +8,9 @@ problems together: `shortlist_all`, `Shortlists.finalists`, compile, `choose` (`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from wpk.candidate import Candidate
 from wpk.did_you_mean import choices_words
@@ -207,18 +208,38 @@ def shortlist_problems(
     tell: Progress,
     pruning: Pruning = WAVES,
 ) -> Iterator[Shortlists]:
-    """Shortlist every template for each distinct problem, as `shortlist_all` does; one after the other, as they are asked for.
+    """Shortlist every template for each distinct problem, as `shortlist_all` does; one after the other, as they are asked for."""
+
+    def begin(problem: Problem) -> Callable[[], Shortlists]:
+        return cache(partial(shortlist_all, problem, templates, target, skip, pruning))
+
+    return in_turn(problems, begin, tell)
+
+
+def in_turn(
+    problems: Iterable[Problem],
+    begin: Callable[[Problem], Callable[[], Shortlists]],
+    tell: Progress,
+) -> Iterator[Shortlists]:
+    """Return the shortlists of each distinct problem, in their order.
 
     Problems that differ in numbers only have the same schedules, bounds and estimates: they are scored once.
+
+    Args:
+        problems: What to compute; may repeat.
+        begin: Begins to score a problem, and returns what gives its shortlists, as often as it is called. All begin before the
+            first is given.
+        tell: Told of the progress.
     """
     distinct = list(dict.fromkeys(problems))
-    scored: dict[Problem, Shortlists] = {}
+    begun: dict[Problem, Callable[[], Shortlists]] = {}
+    for problem in distinct:
+        alike = lifted(problem).problem
+        if alike not in begun:
+            begun[alike] = begin(problem)
     for done, problem in enumerate(distinct):
         tell("scoring schedules", done, len(distinct))
-        alike = lifted(problem).problem
-        if alike not in scored:
-            scored[alike] = shortlist_all(problem, templates, target, skip, pruning)
-        yield replace(scored[alike], problem=problem)
+        yield replace(begun[lifted(problem).problem](), problem=problem)
     tell("scoring schedules", len(distinct), len(distinct))
 
 
