@@ -9,7 +9,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wpk.performance import Columns, Floats, Rows, shared_cost
 from wpk.problems import Problem
@@ -32,13 +31,13 @@ class LoadCosts:
         self._accesses_of = template.accesses_of(problem)
         asked = list(template.access_keys(problem, columns).values())
         self._digits = [(values, int(values.max()) + 1) for values in asked]
+        self._known: _Known = {}
         radices = tuple(radix for _, radix in self._digits)
-        if prod(radices) < _MOST_CODES and all(values.min() >= 0 for values in asked):
-            self._known = _known(template.name, template.access_context(problem), radices)
-        else:  # ranks, which other columns do not share
+        if prod(radices) >= _MOST_CODES or any(values.min() < 0 for values in asked):
             ranks = [np.unique(values, return_inverse=True) for values in asked]
             self._digits = [(places, len(different)) for different, places in ranks]
-            self._known = {}
+        elif (context := template.access_context(problem)) is not None:
+            self._known = _known(template.name, context, radices)
 
     def of(self, rows: Rows) -> tuple[Floats, Floats]:
         """Return COEF_bc, and passes of a load, of some of the schedules."""

@@ -9,7 +9,7 @@ limits, and only until no uncounted schedule can enter the kept ones any more.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -26,7 +26,6 @@ from wpk.performance import (
     estimate_of,
 )
 from wpk.problems import Problem
-from wpk.schedules.template import parameter_names
 from wpk.search.models.load_costs import LoadCosts, Template
 from wpk.search.models.pruning import WAVES, Pruning
 from wpk.targets import Target
@@ -66,9 +65,9 @@ class Predictions:
         """Tell whether all numbers are the same."""
         if not isinstance(other, Predictions) or self.columns.keys() != other.columns.keys():
             return False
-        pairs = [(self.columns[name], other.columns[name]) for name in self.columns]
-        pairs += zip(self.numbers(), other.numbers(), strict=True)
-        return all(np.array_equal(a, b) for a, b in pairs)
+        columns = all(np.array_equal(self.columns[of], other.columns[of]) for of in self.columns)
+        numbers = zip(self.numbers(), other.numbers(), strict=True)
+        return columns and all(np.array_equal(a, b) for a, b in numbers)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -137,7 +136,7 @@ class ScoredSpace:
         conflicts, passes = self._loads.of(rows)
         grids = self._with_conflicts(rows, passes)
         score = self.pruning.score(grids, self._operations, conflicts)
-        names = parameter_names(self.template.schedule_type)
+        names = [field.name for field in fields(self.template.schedule_type)]
         columns = {name: self.columns[name][rows] for name in names}
         seconds = estimate_of(grids, self.bound)
         return Predictions(columns, score, conflicts, passes, seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from wpk.performance import bound
 from wpk.plan import Funnel
 from wpk.problems import Problem
 from wpk.schedules import TEMPLATE_OF
-from wpk.schedules.template import parameter_names
 from wpk.search.models.scored_space import Predictions
 from wpk.search.models.shortlist import Shortlist
 from wpk.search.models.static_search import Shortlists
@@ -64,12 +63,14 @@ class ScoredProblem:
 def _packed(shortlist: Shortlist) -> ScoredTemplate:
     kept = shortlist.kept
     parameters = np.stack(list(kept.columns.values())).astype(np.int64)
-    return ScoredTemplate(shortlist.funnel, parameters.tobytes(), np.stack(kept.numbers()).tobytes())
+    return ScoredTemplate(
+        shortlist.funnel, parameters.tobytes(), np.stack(kept.numbers()).tobytes()
+    )
 
 
 def _unpacked(scored: ScoredTemplate) -> Shortlist:
     template = TEMPLATE_OF[scored.funnel.template]
-    names = parameter_names(template.schedule_type)
+    names = [field.name for field in fields(template.schedule_type)]
     parameters = _rows(scored.parameters, np.int64, len(names))
     numbers = _rows(scored.predicted, np.float64, 4)
     columns = dict(zip(names, parameters, strict=True))

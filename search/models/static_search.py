@@ -23,11 +23,11 @@ from wpk.plan import Funnel
 from wpk.problems import Problem, lifted
 from wpk.progress import Progress
 from wpk.schedules import TEMPLATE_OF
+from wpk.search.models.load_costs import Template
 from wpk.search.models.pruning import WAVES, Pruning
 from wpk.search.models.shortlist import (
     Prediction,
     Shortlist,
-    Template,
     least_estimate,
     predict,
     shortlist,
@@ -111,7 +111,9 @@ class Shortlists:
     def finalists(self, first: int = 0, count: int = FINALISTS) -> tuple[Finalist, ...]:
         """Return the schedules from place ``first`` on, the best estimate over all templates first."""
         last = first + count
-        entries = [(each.template, ranked) for each in self.templates for ranked in each.first(last)]
+        entries = [
+            (each.template, ranked) for each in self.templates for ranked in each.first(last)
+        ]
         entries.sort(key=lambda entry: entry[1].estimate)  # stable: templates' order breaks ties
         chosen = entries[first : first + count]
         return tuple(_finalist(self.problem, *entry) for entry in chosen)

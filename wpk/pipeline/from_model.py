@@ -92,7 +92,9 @@ def _optimized(
         lowered = forms.lowered()  # loaded, rewritten by the passes, cut into operators
         require_inputs(job.inputs, input_ports(lowered.program))
         selected_problems(lowered.all_operators, search.operators)  # each pattern names one
-        run = run if lowered.has_kernels else None  # nothing to measure: no kernel computes anything
+        run = (
+            run if lowered.has_kernels else None
+        )  # nothing to measure: no kernel computes anything
         with (
             CompilePool(job.target.arch, cache=job.places.kernels) as pool,
             GpuLease() as lease,

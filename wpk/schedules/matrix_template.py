@@ -124,7 +124,7 @@ class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
         """See `ScheduleTemplate.access_keys`."""
         return self._tiles(problem).access_keys(columns)
 
-    def access_context(self, problem: P) -> Hashable:
+    def access_context(self, problem: P) -> Hashable | None:
         """See `ScheduleTemplate.access_context`."""
         return self._tiles(problem).access_context
 

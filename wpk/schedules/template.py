@@ -79,7 +79,9 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """Return what the target can hold, and what pays there, over the parameters and `figures`."""
         return ()
 
-    def figures(self, problem: P, columns: Columns, work: Callable[[], Work], target: Target) -> Figures:
+    def figures(
+        self, problem: P, columns: Columns, work: Callable[[], Work], target: Target
+    ) -> Figures:
         """Return what `target_limits` speak of besides parameters; of schedules within the `limits`.
 
         Args:
@@ -125,9 +127,13 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
             return {}
         return columns
 
-    def access_context(self, problem: P) -> Hashable:
-        """Return what these costs depend on besides: schedules of problems with equal ones load alike, too."""
-        return problem
+    def access_context(self, problem: P) -> Hashable | None:
+        """Return what these costs depend on besides: schedules of problems with equal ones load alike, too.
+
+        None, by default: of other problems nothing is known.
+        """
+        del problem
+        return None
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """Tell which schedules are pruned together: a number for each; all the same by default.
