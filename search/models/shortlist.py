@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 import numpy as np
 
-from wpk.performance import Bound, Columns, Floats, SharedCost, at_rows
+from wpk.performance import Bound, Columns, Floats, SharedCost, at_rows, least_possible
 from wpk.performance import bound as performance_bound
 from wpk.plan import Funnel
 from wpk.problems import Problem
@@ -122,8 +123,9 @@ def least_estimate(
 ) -> float | None:
     """Return the least estimate of all schedules on the shortlists of some templates; None where none is legal.
 
-    Bank conflicts never make a schedule faster: a template whose estimates are all larger without them is not
-    shortlisted.
+    Templates that none of all schedules could be the fastest of are not shortlisted: bank conflicts never make one
+    faster than it is estimated without them. Nor are the spaces of those looked at that cannot be as fast on the units
+    that they use (`wpk.performance.estimate.least_possible`).
 
     Args:
         problem: A problem that all of the templates carry.
@@ -132,12 +134,36 @@ def least_estimate(
         bound: The problem's bound on the target.
         pruning: What keeps them.
     """
+    floors = [
+        least_possible(problem, bound, target, on_tensor_cores=each.on_tensor_cores)
+        for each in templates
+    ]
+    lowest = min(floors, default=inf)
+    parts = [[each for each, floor in zip(templates, floors, strict=True) if floor <= lowest]]
+    later = [(floor, place) for place, floor in enumerate(floors) if floor > lowest]
+    parts += [[templates[place]] for _, place in sorted(later)]
+    best: float | None = None
+    for part, floor in zip(parts, [lowest, *sorted(floor for floor, _ in later)], strict=True):
+        if best is not None and floor > best * (1 + _ROUNDING):
+            break
+        best = _least(problem, part, target, bound, pruning, best)
+    return best
+
+
+def _least(
+    problem: Problem,
+    templates: Sequence[Template],
+    target: Target,
+    bound: Bound,
+    pruning: Pruning,
+    best: float | None,
+) -> float | None:
+    """The least estimate on the shortlists of some templates, where it is less than another; else the other."""
     views = []
     for template in templates:
         _, count, space = _scored(problem, template, target, bound, pruning)
         if count:
             views.append((float(space.without_conflicts.min()), space, count))
-    best = None
     for floor, space, count in sorted(views, key=lambda view: view[0]):
         if best is not None and floor > best * (1 + _ROUNDING):
             break

@@ -2,7 +2,7 @@
 
 from wpk.performance.bank_conflicts import SharedCost, shared_cost
 from wpk.performance.bound import Bound, bound
-from wpk.performance.estimate import estimate, estimate_of
+from wpk.performance.estimate import estimate, estimate_of, least_possible
 from wpk.performance.extension import extended_pul, extended_pul_of
 from wpk.performance.occupancy import resident_blocks
 from wpk.performance.pul import pul

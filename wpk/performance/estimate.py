@@ -11,8 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from wpk.performance.bound import Bound
+from wpk.performance.units import ordinary_peak
 from wpk.performance.waves import Grids, overlapped
 from wpk.performance.work import Floats, Work
+from wpk.problems import Problem
 from wpk.targets import Target
 
 EARLY_SECONDS = 0.65e-6
@@ -57,3 +59,23 @@ def estimate_of(grids: Grids, bound: Bound) -> Floats:
     seconds = overlapped(grids.waves, *moving)
     total: Floats = target.launch_seconds + np.maximum(seconds, bound.seconds)
     return total - np.where(work.early, EARLY_SECONDS, 0.0)
+
+
+def least_possible(
+    problem: Problem, bound: Bound, target: Target, *, on_tensor_cores: bool
+) -> float:
+    """Return the seconds that no estimate of any schedule lies under, before one of them is looked at.
+
+    No unit computes faster than at its peak, and an estimate is at least the launch and what the unit takes for the
+    products: on the ordinary cores alone that may be many times the problem's bound.
+
+    Args:
+        problem: What is computed.
+        bound: Its bound on the target.
+        target: The GPU.
+        on_tensor_cores: Whether the schedules multiply on tensor cores (`ScheduleTemplate.on_tensor_cores`).
+    """
+    seconds = bound.seconds
+    if not on_tensor_cores:
+        seconds = max(seconds, problem.traffic().products / ordinary_peak(problem.numbers, target))
+    return target.launch_seconds + seconds - EARLY_SECONDS

@@ -46,7 +46,11 @@ def _counted(template: _Template, problem: Problem, columns: Columns) -> list[Sh
 
 
 def _scores(
-    work: Work, pruning: Pruning, problem: Problem, target: Target, costs: Sequence[SharedCost] | None
+    work: Work,
+    pruning: Pruning,
+    problem: Problem,
+    target: Target,
+    costs: Sequence[SharedCost] | None,
 ) -> NDArray[np.float64]:
     rows = len(work.blocks)
     counted = costs or [SharedCost(1.0, 1.0)] * rows
