@@ -53,10 +53,10 @@ class ScoringPool:
             target: The GPU.
             skip: Names of templates not to use.
             pruning: What keeps schedules.
-            processes: How many; None is half as many as this process has cores, at most `MOST_PROCESSES`.
+            processes: How many; None is a quarter of this process's cores, at most `MOST_PROCESSES`.
         """
         cores = len(os.sched_getaffinity(0))
-        self._count = min(MOST_PROCESSES, cores // 2) if processes is None else processes
+        self._count = min(MOST_PROCESSES, cores // 4) if processes is None else processes
         self._target, self._skip, self._pruning = target, tuple(skip), pruning
         self._threads: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()  # of what follows

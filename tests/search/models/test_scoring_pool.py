@@ -4,16 +4,21 @@ import logging
 import os
 import signal
 import time
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.devices.processes import children
+from support.networks import handwritten
 from support.problems.products import matmul
 from support.problems.registered import PROBLEMS
 
+import wpk
 from wpk.dtypes import Precision
 from wpk.errors import ScheduleError
 from wpk.problems import Problem
+from wpk.process import ChildProcess
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.models.pruning import PUL, WAVES, Pruning
@@ -114,3 +119,24 @@ def test_leaving_ends_processes_and_what_they_do() -> None:
         begun = time.monotonic()
     assert children() == before
     assert time.monotonic() - begun < 5
+
+
+def test_a_run_with_processes_writes_the_same_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_cubin: None
+) -> None:
+    model, plans = handwritten.write("channels_58", tmp_path), [tmp_path / "a", tmp_path / "b"]
+    started: list[ChildProcess] = []
+
+    def start() -> ChildProcess:
+        started.append(ChildProcess("wpk.search.models.scoring_worker", errors=(ScheduleError,)))
+        return started[-1]
+
+    monkeypatch.setattr("wpk.search.models.scoring_pool._start", start)
+    for plan, processes in zip(plans, (0, 2), strict=True):
+        pool = partial(ScoringPool, processes=processes)
+        monkeypatch.setattr("wpk.pipeline.from_model.ScoringPool", pool)
+        monkeypatch.setattr("wpk.search.models.scoring_pool.MANY_NODES", 0)
+        wpk.optimize(model, plan, target="h200", check="off")
+        assert len(started) == processes
+    assert plans[0].read_bytes() == plans[1].read_bytes()
+    assert not any(each.is_alive for each in started)
