@@ -24,7 +24,8 @@ from wpk.execution import KernelImage
 from wpk.problems import Convolution
 from wpk.schedules import Schedule
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.search.models.shortlist import Template, estimates
+from wpk.search.models.load_costs import Template
+from wpk.search.models.shortlist import estimates
 from wpk.targets import Target, target_of_gpu
 
 BROUGHT, READ = "tensor copies", "the epilogue"

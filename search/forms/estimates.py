@@ -43,7 +43,7 @@ class Estimates:
 
     def _least(self, problem: Problem) -> float:
         if problem in self.shortlists:
-            return min(each.ranked[0].estimate for each in self.shortlists[problem].templates)
+            return min(each.least for each in self.shortlists[problem].templates)
         alike = lifted(problem).problem  # by numbers that change no estimate
         if alike not in self._seconds:
             asked = TEMPLATES, self.target, self.skip, self.pruning

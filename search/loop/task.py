@@ -166,9 +166,7 @@ def _contender(
     template = offer.template
 
     def begin(seed: int) -> Searcher:
-        kept = [prediction.schedule.columns() for prediction in offer.ranked]
-        columns = {name: np.concatenate([each[name] for each in kept]) for name in kept[0]}
-        predicted = np.asarray([prediction.estimate for prediction in offer.ranked])
+        columns, predicted = offer.kept.columns, offer.kept.estimate
         learned = learned_seconds(problem, template, target, columns)
         if learned is not None:
             order = np.argsort(learned, kind="stable")
@@ -177,4 +175,4 @@ def _contender(
         about = problem.features(), PROMISING, predicted, lessons.of(template)
         return make(SearchSpace(template.schedule_type, columns, *about), seed)
 
-    return Contender(template.maker, offer.ranked[0].estimate, begin)
+    return Contender(template.maker, offer.least, begin)

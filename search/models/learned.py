@@ -22,7 +22,7 @@ from wpk.dtypes import Precision
 from wpk.performance import Bound, Columns, Floats, estimate, extended_pul, resident_blocks
 from wpk.performance import bound as bound_of
 from wpk.problems import Convolution, Matmul, Problem
-from wpk.search.models.shortlist import Template
+from wpk.search.models.load_costs import Template
 from wpk.targets import Target
 
 FILE = "learned_costs.onnx"

@@ -10,8 +10,8 @@ from wpk.kernel_source import KernelSource
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.models.kernel_choice import KernelChoice, choose, no_choice
+from wpk.search.models.load_costs import Template
 from wpk.search.models.pruning import WAVES, Pruning
-from wpk.search.models.shortlist import Template
 from wpk.search.models.static_search import (
     FINALISTS,
     Finalist,

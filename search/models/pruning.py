@@ -9,17 +9,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from wpk.errors import WpkError
-from wpk.performance import Bound, Floats, SharedCost, Work, extended_pul, pul
-from wpk.targets import Target
+from wpk.performance import Floats, Grids, extended_pul_of, pul
 
-Score = Callable[[Work, Bound, Target, Sequence[SharedCost] | None], Floats]
-"""Scores schedules, each between 0 and 1; without costs of shared loads, by an upper limit of that."""
+Score = Callable[[Grids, float, Floats | float], Floats]
+"""Scores schedules, each between 0 and 1, by their grids, the operations that the problem needs, and COEF_bc of their shared
+loads; with 1, and grids that no load's conflicts slow down, by an upper limit of that."""
 
 LEAST_KEPT, MOST_KEPT, KEPT_SHARE = 24, 256, 0.035
 
@@ -44,17 +42,14 @@ class Pruning:
     by_family: bool
 
 
-def _by_waves(
-    work: Work, bound: Bound, target: Target, costs: Sequence[SharedCost] | None
-) -> Floats:
-    passes = 1.0 if costs is None else np.asarray([each.passes for each in costs])
-    return extended_pul(work, bound.operations, target, passes).score
+def _by_waves(grids: Grids, operations: float, conflicts: Floats | float) -> Floats:
+    del conflicts  # the waves have them
+    return extended_pul_of(grids, operations).score
 
 
-def _by_pul(work: Work, bound: Bound, target: Target, costs: Sequence[SharedCost] | None) -> Floats:
-    del bound  # PUL knows what blocks do, not what a problem needs
-    conflicts = 1.0 if costs is None else np.asarray([each.coefficient for each in costs])
-    return pul(work, target, conflicts).score
+def _by_pul(grids: Grids, operations: float, conflicts: Floats | float) -> Floats:
+    del operations  # PUL knows what blocks do, not what a problem needs
+    return pul(grids.work, grids.target, conflicts).score
 
 
 def kept_count(legal: int) -> int:

@@ -2,35 +2,26 @@
 
     space -> legal -> score keeps some -> estimate ranks
 
-Which score, and how many it keeps, is a `Pruning`. Scores without bank conflicts are upper limits of the scores with them, so conflicts are counted in
-the order of these limits, and only until no uncounted schedule can enter the kept ones any more.
+Which score, and how many it keeps, is a `Pruning`; how they are found without counting all is `wpk.search.models.scored_space`'s.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wpk.performance import (
-    Bound,
-    Columns,
-    Floats,
-    SharedAccess,
-    SharedCost,
-    Work,
-    estimate,
-    shared_cost,
-)
+from wpk.performance import Bound, Columns, Floats, SharedCost, at_rows, least_possible
 from wpk.performance import bound as performance_bound
 from wpk.plan import Funnel
 from wpk.problems import Problem
-from wpk.schedules import Schedule, ScheduleTemplate
+from wpk.schedules import Schedule
+from wpk.search.models.load_costs import Template, schedules_of
 from wpk.search.models.pruning import WAVES, Pruning
+from wpk.search.models.scored_space import Predictions, ScoredSpace, shared_of
 from wpk.targets import Target
 
 MOST_SCORED = 100_000
@@ -43,10 +34,7 @@ On 27 whole spaces measured on an H200 the best of them is within 6 % of the bes
 that a searcher draws within 11 % (geometric means)."""
 
 _THINNING_SEED = 0
-_TIE_DIGITS = 9  # scores that agree to so many digits differ by rounding only
 _ROUNDING = 1e-9  # by which an estimate may differ where it is computed among others
-
-Template = ScheduleTemplate[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -73,12 +61,35 @@ class Shortlist:
     Attributes:
         template: The template.
         funnel: How many schedules each step left; none is compiled yet.
-        ranked: The kept schedules, smallest estimate first; ties in the order of the parameters.
+        kept: The kept schedules, smallest estimate first; ties in the order of the parameters.
     """
 
     template: Template
     funnel: Funnel
-    ranked: tuple[Prediction, ...]
+    kept: Predictions
+
+    @cached_property
+    def ranked(self) -> tuple[Prediction, ...]:
+        """The kept schedules one by one."""
+        return self.first(len(self.kept))
+
+    def first(self, count: int) -> tuple[Prediction, ...]:
+        """Return the first of the kept schedules, fewer where there are no more."""
+        columns = {name: values[:count] for name, values in self.kept.columns.items()}
+        return tuple(
+            Prediction(
+                schedule=schedule,
+                score=float(self.kept.score[place]),
+                shared=shared_of(self.kept, place),
+                estimate=float(self.kept.estimate[place]),
+            )
+            for place, schedule in enumerate(schedules_of(self.template, columns))
+        )
+
+    @property
+    def least(self) -> float:
+        """The least estimate of the kept schedules, in seconds."""
+        return float(self.kept.estimate[0])
 
 
 def shortlist(
@@ -93,14 +104,14 @@ def shortlist(
         bound: The problem's bound on the target.
         pruning: What keeps them.
     """
-    space, legal = template.space(problem, target)
-    count = _rows(legal)
+    combinations, count, space = _scored(problem, template, target, bound, pruning)
     if count == 0:
-        return Shortlist(template, Funnel(template.name, "", space, 0, 0, 0), ())
-    models = _Models(problem, template, target, bound, _thin(legal), pruning)
-    kept, costs = _keep_of_each_family(models, count)
-    funnel = Funnel(template.name, "", space, legal=count, kept=len(kept), compiled=0)
-    return Shortlist(template, funnel, models.predictions(kept, costs))
+        nothing = Funnel(template.name, "", combinations, 0, 0, 0)
+        none = np.empty(0)
+        return Shortlist(template, nothing, Predictions(space.columns, none, none, none, none))
+    kept = space.kept(count)
+    funnel = Funnel(template.name, "", combinations, legal=count, kept=kept.size, compiled=0)
+    return Shortlist(template, funnel, space.predictions(kept).ranked())
 
 
 def least_estimate(
@@ -112,8 +123,9 @@ def least_estimate(
 ) -> float | None:
     """Return the least estimate of all schedules on the shortlists of some templates; None where none is legal.
 
-    Bank conflicts never make a schedule faster: a template whose estimates are all larger without them is not
-    shortlisted.
+    Templates that none of all schedules could be the fastest of are not shortlisted: bank conflicts never make one
+    faster than it is estimated without them. Nor are the spaces of those looked at that cannot be as fast on the units
+    that they use (`wpk.performance.estimate.least_possible`).
 
     Args:
         problem: A problem that all of the templates carry.
@@ -122,17 +134,40 @@ def least_estimate(
         bound: The problem's bound on the target.
         pruning: What keeps them.
     """
-    views = []
-    for template in templates:
-        _, legal = template.space(problem, target)
-        if _rows(legal):
-            models = _Models(problem, template, target, bound, _thin(legal), pruning)
-            views.append((float(models.without_conflicts.min()), models, _rows(legal)))
-    best = None
-    for floor, models, count in sorted(views, key=lambda view: view[0]):
+    floors = [
+        least_possible(problem, bound, target, on_tensor_cores=each.on_tensor_cores)
+        for each in templates
+    ]
+    lowest = min(floors, default=inf)
+    parts = [[each for each, floor in zip(templates, floors, strict=True) if floor <= lowest]]
+    later = [(floor, place) for place, floor in enumerate(floors) if floor > lowest]
+    parts += [[templates[place]] for _, place in sorted(later)]
+    best: float | None = None
+    for part, floor in zip(parts, [lowest, *sorted(floor for floor, _ in later)], strict=True):
         if best is not None and floor > best * (1 + _ROUNDING):
             break
-        seconds = models.predictions(*_keep_of_each_family(models, count))[0].estimate
+        best = _least(problem, part, target, bound, pruning, best)
+    return best
+
+
+def _least(
+    problem: Problem,
+    templates: Sequence[Template],
+    target: Target,
+    bound: Bound,
+    pruning: Pruning,
+    best: float | None,
+) -> float | None:
+    """The least estimate on the shortlists of some templates, where it is less than another; else the other."""
+    views = []
+    for template in templates:
+        _, count, space = _scored(problem, template, target, bound, pruning)
+        if count:
+            views.append((float(space.without_conflicts.min()), space, count))
+    for floor, space, count in sorted(views, key=lambda view: view[0]):
+        if best is not None and floor > best * (1 + _ROUNDING):
+            break
+        seconds = float(space.predictions(space.kept(count)).estimate.min())
         best = seconds if best is None else min(best, seconds)
     return best
 
@@ -141,135 +176,32 @@ def predict(
     problem: Problem, template: Template, schedule: Schedule, target: Target, bound: Bound
 ) -> Prediction:
     """Return what the models say of one legal schedule, kept or not."""
-    models = _Models(problem, template, target, bound, schedule.columns())
-    return models.predictions([0], models.costs([0]))[0]
+    space = ScoredSpace(problem, template, target, bound, schedule.columns())
+    found = space.predictions(space.all_rows())
+    score, seconds = float(found.score[0]), float(found.estimate[0])
+    return Prediction(schedule, score, shared_of(found, 0), seconds)
 
 
 def estimates(problem: Problem, template: Template, target: Target, columns: Columns) -> Floats:
     """Return the predicted seconds of schedules, kept or not, their bank conflicts counted."""
-    models = _Models(problem, template, target, performance_bound(problem, target), columns)
-    known: dict[tuple[SharedAccess, ...], float] = {}
-    passes = []
-    accesses_of = template.accesses_of(problem)
-    for schedule in models.schedules(list(range(_rows(columns)))):
-        accesses = tuple(accesses_of(schedule))
-        if accesses not in known:
-            known[accesses] = shared_cost(accesses).passes
-        passes.append(known[accesses])
-    return estimate(models.work, models.bound, target, np.asarray(passes))
+    bound = performance_bound(problem, target)
+    space = ScoredSpace(problem, template, target, bound, columns)
+    return space.predictions(space.all_rows()).estimate
 
 
-@dataclass(frozen=True)
-class _Models:
-    """The models' view of one template's schedules."""
-
-    problem: Problem
-    template: Template
-    target: Target
-    bound: Bound
-    columns: Columns
-    pruning: Pruning = WAVES
-
-    @cached_property
-    def work(self) -> Work:
-        return self.template.work(self.problem, self.columns, self.target)
-
-    @cached_property
-    def without_conflicts(self) -> Floats:
-        """Estimates of all schedules as if no load conflicted: no schedule is faster than so."""
-        return estimate(self.work, self.bound, self.target)
-
-    def order(self) -> tuple[NDArray[np.int64], Floats]:
-        """Return rows by falling score without conflicts, ties by estimate, then by the parameters."""
-        score = self.pruning.score(self.work, self.bound, self.target, None)
-        rounded = score.round(_TIE_DIGITS)
-        return np.lexsort((self.without_conflicts, -rounded)), rounded
-
-    def costs(self, rows: list[int]) -> dict[int, SharedCost]:
-        """Return what the shared memory loads of some schedules cost, by row."""
-        accesses_of = self.template.accesses_of(self.problem)
-        costs: dict[int, SharedCost] = {}
-        known: dict[int, tuple[Sequence[SharedAccess], SharedCost]] = {}  # by identity
-        for row, schedule in zip(rows, self.schedules(rows), strict=True):
-            accesses = accesses_of(schedule)
-            if id(accesses) not in known:
-                known[id(accesses)] = accesses, shared_cost(tuple(accesses))
-            costs[row] = known[id(accesses)][1]
-        return costs
-
-    def schedules(self, rows: list[int]) -> list[Schedule]:
-        """Return some of the schedules; their columns are read once for all of them."""
-        make = self.template.schedule_type
-        columns = [self.columns[field.name][rows].tolist() for field in fields(make)]
-        return [make(*parameters) for parameters in zip(*columns, strict=True)]
-
-    def scores(self, rows: list[int], costs: dict[int, SharedCost]) -> Floats:
-        work = select(self.work, np.asarray(rows))
-        return self.pruning.score(work, self.bound, self.target, [costs[row] for row in rows])
-
-    def predictions(self, rows: list[int], costs: dict[int, SharedCost]) -> tuple[Prediction, ...]:
-        work = select(self.work, np.asarray(rows))
-        passes = np.asarray([costs[row].passes for row in rows])
-        score = self.scores(rows, costs)
-        seconds = estimate(work, self.bound, self.target, passes)
-        schedules = self.schedules(rows)
-        return tuple(
-            Prediction(
-                schedule=schedules[i],
-                score=float(score[i]),
-                shared=costs[rows[i]],
-                estimate=float(seconds[i]),
-            )
-            for i in np.argsort(seconds, kind="stable")
-        )
-
-
-def _keep_of_each_family(models: _Models, legal: int) -> tuple[list[int], dict[int, SharedCost]]:
-    """The best rows of every family by counted score, and the cost of every row that was counted."""
-    families = models.template.families(models.columns)
-    if not models.pruning.by_family:
-        families = np.zeros_like(families)
-    order, limits = models.order()
-    kept: list[int] = []
-    costs: dict[int, SharedCost] = {}
-    for family in np.unique(families):
-        candidates = order[families[order] == family]
-        share = legal * candidates.size // families.size
-        rows, counted = _keep(models, candidates.tolist(), limits, models.pruning.kept(share))
-        kept += rows
-        costs |= counted
-    return sorted(kept), costs
-
-
-def _keep(
-    models: _Models, candidates: list[int], limits: Floats, count: int
-) -> tuple[list[int], dict[int, SharedCost]]:
-    """The best ``count`` of some rows, in falling order of their limits."""
-    costs: dict[int, SharedCost] = {}
-    scores: list[float] = []
-    for start in range(0, len(candidates), count):
-        batch = candidates[start : start + count]
-        if len(scores) >= count and sorted(scores)[-count] >= limits[batch[0]]:
-            break
-        costs |= models.costs(batch)
-        scores += models.scores(batch, costs).round(_TIE_DIGITS).tolist()
-    places = np.argsort(-np.asarray(scores), kind="stable")[:count]
-    return [candidates[place] for place in places], costs
-
-
-def select(work: Work, rows: NDArray[np.int64]) -> Work:
-    """Return the work of some of the schedules, in the order of ``rows``."""
-    arrays = {k: v[rows] for k, v in vars(work).items() if isinstance(v, np.ndarray)}
-    return Work(**{**vars(work), **arrays})
-
-
-def _thin(columns: Columns) -> Columns:
-    count = _rows(columns)
-    if count <= MOST_SCORED:
-        return columns
-    drawn = np.random.default_rng(_THINNING_SEED).choice(count, MOST_SCORED, replace=False)
-    drawn.sort()  # ties are broken by the parameters' order, which a draw must not disturb
-    return {name: values[drawn] for name, values in columns.items()}
+def _scored(
+    problem: Problem, template: Template, target: Target, bound: Bound, pruning: Pruning
+) -> tuple[int, int, ScoredSpace]:
+    """All combinations, the legal schedules among them, and these, thinned out, as the models see them."""
+    legal = template.legal_space(problem, target)
+    columns, work, count = legal.columns, legal.work, _rows(legal.columns)
+    if count > MOST_SCORED:
+        drawn = np.random.default_rng(_THINNING_SEED).choice(count, MOST_SCORED, replace=False)
+        drawn.sort()  # ties are broken by the parameters' order, which a draw must not disturb
+        columns = {name: values[drawn] for name, values in columns.items()}
+        work = None if work is None else at_rows(work, drawn)
+    space = ScoredSpace(problem, template, target, bound, columns, work, pruning)
+    return legal.combinations, count, space
 
 
 def _rows(columns: Columns) -> int:

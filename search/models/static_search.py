@@ -8,8 +8,9 @@ problems together: `shortlist_all`, `Shortlists.finalists`, compile, `choose` (`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from wpk.candidate import Candidate
 from wpk.did_you_mean import choices_words
@@ -22,11 +23,11 @@ from wpk.plan import Funnel
 from wpk.problems import Problem, lifted
 from wpk.progress import Progress
 from wpk.schedules import TEMPLATE_OF
+from wpk.search.models.load_costs import Template
 from wpk.search.models.pruning import WAVES, Pruning
 from wpk.search.models.shortlist import (
     Prediction,
     Shortlist,
-    Template,
     least_estimate,
     predict,
     shortlist,
@@ -109,7 +110,10 @@ class Shortlists:
 
     def finalists(self, first: int = 0, count: int = FINALISTS) -> tuple[Finalist, ...]:
         """Return the schedules from place ``first`` on, the best estimate over all templates first."""
-        entries = [(each.template, ranked) for each in self.templates for ranked in each.ranked]
+        last = first + count
+        entries = [
+            (each.template, ranked) for each in self.templates for ranked in each.first(last)
+        ]
         entries.sort(key=lambda entry: entry[1].estimate)  # stable: templates' order breaks ties
         chosen = entries[first : first + count]
         return tuple(_finalist(self.problem, *entry) for entry in chosen)
@@ -161,7 +165,7 @@ def shortlist_all(
         reason = template.why_not(problem, target)
         if reason is None:
             found = shortlist(problem, template, target, limit, pruning)
-            if found.ranked:
+            if found.funnel.kept:
                 shortlists.append(found)
                 continue
             reason = f"none of its {found.funnel.space} schedules is legal"
@@ -194,7 +198,7 @@ def least_seconds(
     found = least_estimate(problem, carriers, target, bound(problem, target), pruning)
     if found is None:  # which says why
         lists = shortlist_all(problem, templates, target, skip, pruning).templates
-        found = min(each.ranked[0].estimate for each in lists)
+        found = min(each.least for each in lists)
     return found
 
 
@@ -206,18 +210,38 @@ def shortlist_problems(
     tell: Progress,
     pruning: Pruning = WAVES,
 ) -> Iterator[Shortlists]:
-    """Shortlist every template for each distinct problem, as `shortlist_all` does; one after the other, as they are asked for.
+    """Shortlist every template for each distinct problem, as `shortlist_all` does; one after the other, as they are asked for."""
+
+    def begin(problem: Problem) -> Callable[[], Shortlists]:
+        return cache(partial(shortlist_all, problem, templates, target, skip, pruning))
+
+    return in_turn(problems, begin, tell)
+
+
+def in_turn(
+    problems: Iterable[Problem],
+    begin: Callable[[Problem], Callable[[], Shortlists]],
+    tell: Progress,
+) -> Iterator[Shortlists]:
+    """Return the shortlists of each distinct problem, in their order.
 
     Problems that differ in numbers only have the same schedules, bounds and estimates: they are scored once.
+
+    Args:
+        problems: What to compute; may repeat.
+        begin: Begins to score a problem, and returns what gives its shortlists, as often as it is called. All begin before the
+            first is given.
+        tell: Told of the progress.
     """
     distinct = list(dict.fromkeys(problems))
-    scored: dict[Problem, Shortlists] = {}
+    begun: dict[Problem, Callable[[], Shortlists]] = {}
+    for problem in distinct:
+        alike = lifted(problem).problem
+        if alike not in begun:
+            begun[alike] = begin(problem)
     for done, problem in enumerate(distinct):
         tell("scoring schedules", done, len(distinct))
-        alike = lifted(problem).problem
-        if alike not in scored:
-            scored[alike] = shortlist_all(problem, templates, target, skip, pruning)
-        yield replace(scored[alike], problem=problem)
+        yield replace(begun[lifted(problem).problem](), problem=problem)
     tell("scoring schedules", len(distinct), len(distinct))
 
 

@@ -26,7 +26,7 @@ def _row(each: ProblemPreview, *, measures: bool) -> list[object]:
     spaces = [shortlist.funnel for shortlist in each.shortlists.templates]
     first, *others = each.operators
     name = visible(first, _NAME) + (f" and {len(others)} more" if others else "")
-    best = min(s.estimate for shortlist in each.shortlists.templates for s in shortlist.ranked)
+    best = min(shortlist.least for shortlist in each.shortlists.templates)
     row: list[object] = [
         name,
         visible(each.problem.words(), _WORK),
@@ -69,7 +69,7 @@ def _by_kernel(preview: Preview) -> dict[Problem, ProblemPreview]:
 def _search(preview: Preview) -> list[tuple[str, str]]:
     if preview.tuning is None:
         different = _by_kernel(preview).values()
-        ranked = [sum(len(s.ranked) for s in e.shortlists.templates) for e in different]
+        ranked = [sum(len(s.kept) for s in e.shortlists.templates) for e in different]
         compiled = sum(min(FINALISTS, count) for count in ranked)
         return [("search", f"by models: about {compiled} kernels to compile, none to measure")]
     tuning = preview.tuning

@@ -204,6 +204,11 @@ class ModelForms:
         self._progress = silent  # the time of other forms is that of whoever looks at them
         return graph, tuple(records)
 
+    @property
+    def node_count(self) -> int:
+        """How many nodes the model has as it was loaded."""
+        return len(self._before)
+
     def _keep(self, place: int, graph: gs.Graph, records: Sequence[PassRecord]) -> None:
         """Go on from here in other forms, unless one came by already."""
         if place not in self._checkpoints:

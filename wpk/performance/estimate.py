@@ -11,8 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from wpk.performance.bound import Bound
-from wpk.performance.waves import grid_limits, overlapped
+from wpk.performance.units import ordinary_peak
+from wpk.performance.waves import Grids, overlapped
 from wpk.performance.work import Floats, Work
+from wpk.problems import Problem
 from wpk.targets import Target
 
 EARLY_SECONDS = 0.65e-6
@@ -43,12 +45,37 @@ def estimate(work: Work, bound: Bound, target: Target, passes: Floats | float = 
         target: The GPU.
         passes: Passes of a shared memory load (`SharedCost.passes`).
     """
-    waves, l2 = grid_limits(work, target, passes)
+    return estimate_of(Grids.of(work, target, passes), bound)
+
+
+def estimate_of(grids: Grids, bound: Bound) -> Floats:
+    """Return the predicted seconds of schedules whose grids were timed, as `estimate` does."""
+    work, target, l2 = grids.work, grids.target, grids.l2
     over = bound.bytes - target.l2_bytes
     beyond = max(0.0, min(bound.bytes, SWEPT * over), bound.streamed_bytes)
     achieved = ACHIEVED_STRAIGHT if work.straight else ACHIEVED_GLOBAL
     memory = np.full(l2.shape, beyond / (target.global_bandwidth * achieved))
     moving = (np.maximum(l2, memory),) if work.straight else (l2, memory)
-    seconds = overlapped(waves, *moving)
+    seconds = overlapped(grids.waves, *moving)
     total: Floats = target.launch_seconds + np.maximum(seconds, bound.seconds)
     return total - np.where(work.early, EARLY_SECONDS, 0.0)
+
+
+def least_possible(
+    problem: Problem, bound: Bound, target: Target, *, on_tensor_cores: bool
+) -> float:
+    """Return the seconds that no estimate of any schedule lies under, before one of them is looked at.
+
+    No unit computes faster than at its peak, and an estimate is at least the launch and what the unit takes for the
+    products: on the ordinary cores alone that may be many times the problem's bound.
+
+    Args:
+        problem: What is computed.
+        bound: Its bound on the target.
+        target: The GPU.
+        on_tensor_cores: Whether the schedules multiply on tensor cores (`ScheduleTemplate.on_tensor_cores`).
+    """
+    seconds = bound.seconds
+    if not on_tensor_cores:
+        seconds = max(seconds, problem.traffic().products / ordinary_peak(problem.numbers, target))
+    return target.launch_seconds + seconds - EARLY_SECONDS

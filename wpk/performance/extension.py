@@ -23,9 +23,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wpk.performance.occupancy import resident_blocks
 from wpk.performance.rates import unit_peak
-from wpk.performance.waves import grid_limits, overlapped
+from wpk.performance.waves import Grids, overlapped
 from wpk.performance.work import Floats, Work
 from wpk.targets import Target
 
@@ -56,15 +55,20 @@ def extended_pul(
         passes: Passes of a shared memory load (`SharedCost.passes`); with 1, as before they are
             counted, the score is an upper limit of the counted one.
     """
+    return extended_pul_of(Grids.of(work, target, passes), operations)
+
+
+def extended_pul_of(grids: Grids, operations: float) -> ExtendedPul:
+    """Return the score of schedules whose grids were timed, as `extended_pul` does."""
+    work, target = grids.work, grids.target
     done = work.blocks * work.block_flops
     needed = operations or done.min()  # of a copy: what its leanest schedule counts
     useful = np.divide(needed, done, out=np.ones(done.shape), where=done > 0)
     loaded = work.block_transactions * target.transaction_bytes / work.element_bytes
     counted = work.blocks * np.maximum(work.block_flops, loaded)
-    fits = resident_blocks(work, target) > 0
-    taken = overlapped(*grid_limits(work, target, passes))
+    taken = overlapped(grids.waves, grids.l2)
     return ExtendedPul(
         reach_ratio=np.minimum(1.0, counted / unit_peak(work, target) / taken),
         useful_ratio=np.minimum(1.0, useful),
-        fit_ratio=fits.astype(np.float64),
+        fit_ratio=(grids.resident > 0).astype(np.float64),
     )

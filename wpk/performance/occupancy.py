@@ -28,14 +28,10 @@ def resident_blocks(work: Work, target: Target) -> Floats:
     reserved = _RESERVED_SHARED if target.has_async_copy else 0
     shared = work.shared_bytes + reserved
     by_shared = np.floor(target.max_shared_sm / np.maximum(shared, 1))
-    resident = np.minimum.reduce(
-        [
-            np.full(warps.shape, float(target.max_blocks_sm)),
-            np.floor(target.max_threads_sm / (warps * WARP)),
-            np.floor(target.registers_sm / (registers * warps * WARP)),
-            by_shared,
-        ]
-    )
+    by_registers = np.floor(target.registers_sm / (registers * warps * WARP))
+    by_threads = np.floor(target.max_threads_sm / (warps * WARP))
+    by_threads = np.minimum(by_threads, float(target.max_blocks_sm))
+    resident = np.minimum(np.minimum(by_threads, by_registers), by_shared)
     fits = (work.registers <= REGISTERS_A_THREAD) & (work.threads <= target.max_threads_block)
     fits &= work.shared_bytes <= target.max_shared_block
     return np.where(fits, resident, 0.0)

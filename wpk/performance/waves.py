@@ -18,11 +18,15 @@ the same worst limit the one whose other limits are smaller is the faster.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import reduce
+
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.performance.occupancy import resident_blocks
 from wpk.performance.rates import FILL_CYCLES, L2_PORT_BYTES, StepRates
-from wpk.performance.work import Floats, Work
+from wpk.performance.work import Floats, Rows, Work, at_rows
 from wpk.targets import Target
 
 _MEETING_CYCLES, _PART_BYTES = 2950, 45
@@ -54,21 +58,48 @@ equal limits cost 1.32 of one, a limit half as large 1.07; fitted to 44 problems
 to 100352, measured on an H100 and an H200 (docs/decisions/0084-products-of-many-rows.md)."""
 
 
-def grid_limits(work: Work, target: Target, passes: Floats | float = 1.0) -> tuple[Floats, Floats]:
-    """Return the seconds that the waves take, and that L2 needs for what the blocks move; without the launch.
+@dataclass(frozen=True)
+class Grids:
+    """How grids of schedules go over a GPU, without the launch: what score and estimate are made of.
 
-    Waves are infinite where not one block fits an SM.
+    Attributes:
+        work: What the schedules make the GPU do; arrays have one entry a schedule, here and below.
+        target: The GPU.
+        resident: Blocks that an SM holds at once.
+        waves: Seconds that the waves take; infinite where not one block fits an SM.
+        l2: Seconds that L2 needs for what the blocks move.
     """
-    rates = StepRates.of(work, target)
-    resident = resident_blocks(work, target)
-    held = np.maximum(resident, 1)
-    multiprocessors = _reached(work, target)
-    full_waves = np.floor(work.blocks / (multiprocessors * held))
-    rest = work.blocks - full_waves * multiprocessors * held
-    left = np.maximum(1.0, np.ceil(rest / multiprocessors))
-    waves = full_waves * _wave(work, held, rates, passes)
-    waves = waves + np.where(rest > 0, _wave(work, left, rates, passes), 0.0)
-    return np.where(resident > 0, waves / target.clock, np.inf), l2_seconds(work, target)
+
+    work: Work
+    target: Target
+    resident: Floats
+    waves: Floats
+    l2: Floats
+
+    @classmethod
+    def of(cls, work: Work, target: Target, passes: Floats | float = 1.0) -> Grids:
+        """Return those of some work.
+
+        Args:
+            work: What the schedules make the GPU do.
+            target: The GPU.
+            passes: Passes of a shared memory load (`SharedCost.passes`).
+        """
+        resident = resident_blocks(work, target)
+        held = np.maximum(resident, 1)
+        multiprocessors = _reached(work, target)
+        full_waves = np.floor(work.blocks / (multiprocessors * held))
+        rest = work.blocks - full_waves * multiprocessors * held
+        left = np.maximum(1.0, np.ceil(rest / multiprocessors))
+        blocks = _Blocks.of(work, target, passes)
+        cycles = full_waves * _where(full_waves > 0, blocks, held)
+        cycles = cycles + _where(rest > 0, blocks, left)
+        waves = np.where(resident > 0, cycles / target.clock, np.inf)
+        return cls(work, target, resident, waves, l2_seconds(work, target))
+
+    def rows(self, rows: Rows) -> Grids:
+        """Return those of some of the schedules, in that order."""
+        return replace(at_rows(self, rows), work=at_rows(self.work, rows))
 
 
 def _reached(work: Work, target: Target) -> Floats:
@@ -89,23 +120,73 @@ def l2_seconds(work: Work, target: Target) -> Floats:
 
 def overlapped(*limits: Floats, order: float = OVERLAP) -> Floats:
     """Return how long what takes place at once takes together: a norm of that order."""
-    worst = np.maximum(np.maximum.reduce(limits), 1e-30)
-    bounded = np.where(np.isinf(worst), 1.0, worst)  # infinite stays infinite, and no number
+    worst = np.maximum(reduce(np.maximum, limits), 1e-30)
+    bounded = np.where(worst < np.inf, worst, 1.0)  # infinite stays infinite, and no number
     total: Floats = worst * sum((limit / bounded) ** order for limit in limits) ** (1 / order)
     return total
 
 
-def _wave(work: Work, held: Floats, rates: StepRates, passes: Floats | float) -> Floats:
-    """Cycles of one wave with ``held`` blocks an SM."""
-    arithmetic, shared = rates.arithmetic(held), held * rates.loads * passes
-    limits = [arithmetic, shared, held * rates.beside, rates.waiting()]
-    if not work.by_warpgroups:  # tensor copies run ahead: no step waits for the port by itself
-        limits.append(held * rates.bytes / L2_PORT_BYTES)
-    order = OVERLAP_BESIDE if work.by_warpgroups else OVERLAP
-    steps: Floats = np.maximum(work.steps, 1) * (overlapped(*limits, order=order) + rates.sync)
-    multicast = np.where(work.multicast, _MULTICAST_CYCLES, 0.0)
-    fetches = FILL_CYCLES * np.asarray(work.end_fetches)
-    cycles: Floats = rates.ends + multicast + steps + _tail(work) + fetches + rates.ending(held)
+@dataclass(frozen=True)
+class _Blocks:
+    """What a wave of blocks takes depends on; arrays have one entry a schedule.
+
+    Attributes:
+        rates: Of a step.
+        passes: Passes of a shared memory load.
+        steps: Of a block.
+        ends: Cycles of a block before its first step, and for its launch in a cluster.
+        tail: Cycles from a block's last step to the sum of all parts of its tile.
+        fetches: Cycles until operands of the epilogue are there.
+        by_warpgroups: See `Work`.
+    """
+
+    rates: StepRates
+    passes: Floats | float
+    steps: Floats
+    ends: Floats
+    tail: Floats
+    fetches: Floats
+    by_warpgroups: bool
+
+    @classmethod
+    def of(cls, work: Work, target: Target, passes: Floats | float) -> _Blocks:
+        """Return them of some work."""
+        rates = StepRates.of(work, target)
+        return cls(
+            rates=rates,
+            passes=passes,
+            steps=np.maximum(work.steps, 1),
+            ends=rates.ends + np.where(work.multicast, _MULTICAST_CYCLES, 0.0),
+            tail=_tail(work),
+            fetches=FILL_CYCLES * np.asarray(work.end_fetches),
+            by_warpgroups=work.by_warpgroups,
+        )
+
+    def rows(self, rows: Rows) -> _Blocks:
+        """Return those of some of the schedules."""
+        return replace(at_rows(self, rows), rates=at_rows(self.rates, rows))
+
+    def wave(self, held: Floats) -> Floats:
+        """Cycles of one wave with ``held`` blocks an SM."""
+        rates = self.rates
+        arithmetic, shared = rates.arithmetic(held), held * rates.loads * self.passes
+        limits = [arithmetic, shared, held * rates.beside, rates.waiting()]
+        if not self.by_warpgroups:  # tensor copies run ahead: no step waits for the port by itself
+            limits.append(held * rates.bytes / L2_PORT_BYTES)
+        order = OVERLAP_BESIDE if self.by_warpgroups else OVERLAP
+        steps = self.steps * (overlapped(*limits, order=order) + rates.sync)
+        cycles: Floats = self.ends + steps + self.tail + self.fetches + rates.ending(held)
+        return cycles
+
+
+def _where(there: NDArray[np.bool_], blocks: _Blocks, held: Floats) -> Floats:
+    """Cycles of a wave with ``held`` blocks an SM where there is one, else 0."""
+    rows = np.flatnonzero(there)
+    if rows.size == held.size:
+        return blocks.wave(held)
+    cycles = np.zeros(held.shape)
+    if rows.size:
+        cycles[rows] = blocks.rows(rows).wave(held[rows])
     return cycles
 
 

@@ -1,6 +1,9 @@
 """What schedules make a GPU do: the one thing that templates tell the performance models."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +14,22 @@ Columns = dict[str, NDArray[np.int64]]
 """Schedules as columns: parameter name to one value a schedule; all of the same length."""
 
 Floats = NDArray[np.float64]
+
+Rows = NDArray[np.int64]
+"""Places of some schedules among all: indices, in any order."""
+
+_Entries = TypeVar("_Entries")
+
+
+def at_rows(entries: _Entries, rows: Rows) -> _Entries:
+    """Return a dataclass of arrays, one entry a schedule each, for some of the schedules; what is no such array stays."""
+    # mypy does not see that what is passed is a dataclass.
+    arrays: dict[str, Any] = {
+        name: value.take(rows)
+        for name, value in vars(entries).items()
+        if isinstance(value, np.ndarray) and value.ndim
+    }
+    return replace(entries, **arrays)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from wpk.progress import Progress
 from wpk.report import shown
 from wpk.schedules import TEMPLATES
 from wpk.search.loop import CacheFolder, OnRivals, choose_target, selected_problems
-from wpk.search.models import check_skips
+from wpk.search.models import ScoringPool, check_skips, find_pruning
 from wpk.search.store import RunRecord
 from wpk.trial_bench import GpuLease
 
@@ -87,14 +87,19 @@ def _optimized(
     """The way of a model to its plan; where there is a run, it measures what the models chose from."""
     with phases.within("loading the model"):
         forms = job.forms()
-    lowered = forms.lowered()  # loaded, rewritten by the passes, cut into operators
-    require_inputs(job.inputs, input_ports(lowered.program))
-    selected_problems(lowered.all_operators, search.operators)  # each pattern names one, somewhere
-    run = run if lowered.has_kernels else None  # nothing to measure: no kernel computes anything
-    with (
-        CompilePool(job.target.arch, cache=job.places.kernels) as pool,
-        GpuLease() as lease,
-        nullcontext() if run is None else run as entered,
-    ):
-        shop = Shop(job, search, pool, lease, entered, phases, on_rivals, forms, phases.begun)
-        return with_phases(made_plan(shop, lowered), phases.seconds())
+    with ScoringPool(job.target, job.build.skip_templates, find_pruning(search.prune)) as scoring:
+        scoring.begin(forms.node_count)
+        lowered = forms.lowered()  # loaded, rewritten by the passes, cut into operators
+        require_inputs(job.inputs, input_ports(lowered.program))
+        selected_problems(lowered.all_operators, search.operators)  # each pattern names one
+        run = (
+            run if lowered.has_kernels else None
+        )  # nothing to measure: no kernel computes anything
+        with (
+            CompilePool(job.target.arch, cache=job.places.kernels) as pool,
+            GpuLease() as lease,
+            nullcontext() if run is None else run as entered,
+        ):
+            made_with = pool, scoring, lease, entered, phases, on_rivals, forms, phases.begun
+            bundle = made_plan(Shop(job, search, *made_with), lowered)
+            return with_phases(bundle, phases.seconds())

@@ -40,12 +40,12 @@ from wpk.search.loop import (
     twins_of,
 )
 from wpk.search.models import (
+    ScoringPool,
     Shortlists,
     StaticChoices,
     choose_among,
     find_pruning,
     search_model,
-    shortlist_problems,
 )
 from wpk.search.store import RunRecord
 from wpk.trial_bench import GpuLease, Offers
@@ -58,6 +58,7 @@ class Shop:
     job: Job
     search: SearchOptions
     pool: CompilePool
+    scoring: ScoringPool
     lease: GpuLease
     entered: tuple[Tuning, RunRecord] | None
     phases: Phases
@@ -67,9 +68,7 @@ class Shop:
 
     def scored(self, lowered: LoweredModel) -> Iterator[Shortlists]:
         """What the models have to say of each problem, one after the other."""
-        job, skipped = self.job, self.job.build.skip_templates
-        asked = lowered.program.problems, TEMPLATES, job.target, skipped, job.progress
-        return shortlist_problems(*asked, find_pruning(self.search.prune))
+        return self.scoring.shortlists(lowered.program.problems, self.job.progress)
 
     def static(self, lowered: LoweredModel) -> StaticChoices:
         """What the models choose."""

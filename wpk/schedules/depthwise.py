@@ -1,6 +1,6 @@
 """Depthwise convolution on the ordinary cores, plain or transposed, with a channel multiplier."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
@@ -109,8 +109,11 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
             ),
         )
 
-    def figures(self, problem: Convolution, columns: Columns, target: Target) -> Figures:
+    def figures(
+        self, problem: Convolution, columns: Columns, work: Callable[[], Work], target: Target
+    ) -> Figures:
         """Return whether tiles hold the filter whole."""
+        del work, target
         return {"is_held": DepthwiseTile.of(problem, columns).is_held}
 
     def families(self, columns: Columns) -> NDArray[np.int64]:

@@ -1,7 +1,7 @@
 """Templates of matrix-like products by tiles, on tensor cores or on the ordinary ones."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -69,6 +69,13 @@ class Tiles(Protocol[_T]):
     def shared_accesses(self, schedule: _T) -> Sequence[SharedAccess]:
         """Return the loads of a step from shared memory, as the first warp makes them."""
 
+    def access_keys(self, columns: Columns) -> Columns:
+        """Return what the costs of these loads depend on."""
+
+    @property
+    def access_context(self) -> Hashable:
+        """What they depend on besides."""
+
 
 class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
     """A product of matrices whose threads bring both operands to shared memory, tile by tile."""
@@ -112,6 +119,14 @@ class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
     def accesses_of(self, problem: P) -> Callable[[T], Sequence[SharedAccess]]:
         """See `ScheduleTemplate.accesses_of`."""
         return self._tiles(problem).shared_accesses
+
+    def access_keys(self, problem: P, columns: Columns) -> Columns:
+        """See `ScheduleTemplate.access_keys`."""
+        return self._tiles(problem).access_keys(columns)
+
+    def access_context(self, problem: P) -> Hashable | None:
+        """See `ScheduleTemplate.access_context`."""
+        return self._tiles(problem).access_context
 
     def kernel(self, problem: P, schedule: T) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""

@@ -1,11 +1,13 @@
 """What a schedule template is: a family of kernels for one kind of problem."""
 
+from __future__ import annotations
+
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache, partial
 from math import prod
-from typing import ClassVar, Generic, TypeVar, final
+from typing import Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from wpk.candidate import Configuration, Maker
 from wpk.extent import MAX_SIZE
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
-from wpk.performance import Columns, SharedAccess, Work, resident_blocks
+from wpk.performance import Columns, Rows, SharedAccess, Work, at_rows, resident_blocks
 from wpk.problems import Problem
 from wpk.schedules.limit import Figures, Limit, meeting
 from wpk.targets import Target
@@ -77,18 +79,19 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """Return what the target can hold, and what pays there, over the parameters and `figures`."""
         return ()
 
-    def figures(self, problem: P, columns: Columns, target: Target) -> Figures:
-        """Return what `target_limits` speak of besides parameters; of schedules within the `limits`."""
-        work = self.work(problem, columns, target)
-        return {
-            "threads": work.threads,
-            "shared_bytes": work.shared_bytes,
-            "registers": work.registers,
-            "blocks": work.blocks,
-            "steps": work.steps,
-            "turns": np.broadcast_to(work.turns, work.blocks.shape),
-            "resident": resident_blocks(work, target),
-        }
+    def figures(
+        self, problem: P, columns: Columns, work: Callable[[], Work], target: Target
+    ) -> Figures:
+        """Return what `target_limits` speak of besides parameters; of schedules within the `limits`.
+
+        Args:
+            problem: The problem.
+            columns: The schedules.
+            work: What they make the GPU do; counted when it is called for.
+            target: The GPU.
+        """
+        del problem, columns
+        return WorkFigures(work, target)
 
     @abc.abstractmethod
     def work(self, problem: P, columns: Columns, target: Target) -> Work:
@@ -114,6 +117,24 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """Return the name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""
         return None
 
+    def access_keys(self, problem: P, columns: Columns) -> Columns:
+        """Return what the costs of `shared_accesses` depend on, as columns: schedules that agree in them load alike.
+
+        By default all parameters, and nothing where a template says nothing of its loads.
+        """
+        del problem
+        if getattr(self.shared_accesses, "__func__", None) is ScheduleTemplate.shared_accesses:
+            return {}
+        return columns
+
+    def access_context(self, problem: P) -> Hashable | None:
+        """Return what these costs depend on besides: schedules of problems with equal ones load alike, too.
+
+        None, by default: of other problems nothing is known.
+        """
+        del problem
+        return None
+
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """Tell which schedules are pruned together: a number for each; all the same by default.
 
@@ -131,49 +152,74 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     @final
     def space(self, problem: P, target: Target) -> tuple[int, Columns]:
         """Return the number of all combinations, and the legal ones as columns."""
+        found = self.legal_space(problem, target)
+        return found.combinations, found.columns
+
+    @final
+    def legal_space(self, problem: P, target: Target) -> LegalSpace:
+        """Return the legal schedules, and their work where telling them from others counted it."""
         axes = self.axes(problem, target)
         limits, target_limits = self._all_limits(problem, target)
         columns = _grid(axes, limits)
+        counted: list[Work] = []
+
+        def work() -> Work:
+            if not counted:
+                counted.append(self.work(problem, columns, target))
+            return counted[0]
+
+        def keep(met: NDArray[np.bool_]) -> Columns:
+            if met.all():
+                return columns
+            rows = np.flatnonzero(met)
+            counted[:] = [at_rows(each, rows) for each in counted]
+            return _taken(columns, rows)
+
         figured = [each for each in limits if not each.names <= axes.keys()]
         for beyond in filter(None, (figured, target_limits)):
-            met = meeting(beyond, self._with_figures(beyond, problem, columns, target))
-            columns = {name: values[met] for name, values in columns.items()}
+            figures = self._with_figures(beyond, problem, columns, work, target)
+            columns = keep(meeting(beyond, figures))
         if _may_be_uncounted(problem):
-            met = self._threads(problem, columns, target) <= MAX_SIZE
-            columns = {name: values[met] for name, values in columns.items()}
-        return prod(map(len, axes.values())), columns
+            columns = keep(_grid_threads(work()) <= MAX_SIZE)
+        return LegalSpace(prod(map(len, axes.values())), columns, counted[0] if counted else None)
 
     @final
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
         """Say why this schedule is illegal for the problem on the target, in words; None if legal."""
         columns = schedule.columns()
+
+        def work() -> Work:
+            return self.work(problem, columns, target)
+
         for limits in self._all_limits(problem, target):
-            figures = self._with_figures(limits, problem, columns, target)
+            figures = self._with_figures(limits, problem, columns, work, target)
             for limit in limits:
                 if not limit.holds(figures)[0]:
                     return limit.refusal(figures)
         if _may_be_uncounted(problem):
-            threads = self._threads(problem, columns, target)[0]
+            threads = _grid_threads(work())[0]
             if threads > MAX_SIZE:
                 return f"{threads:.0f} threads, kernels count at most {MAX_SIZE}"
         return None
-
-    def _threads(self, problem: P, columns: Columns, target: Target) -> NDArray[np.float64]:
-        """Return the threads of each schedule's whole grid."""
-        work = self.work(problem, columns, target)
-        return np.asarray(work.blocks * work.threads, np.float64)
 
     def _all_limits(self, problem: P, target: Target) -> tuple[Sequence[Limit], Sequence[Limit]]:
         """In their order: the figures of the second are only those of what meets the first."""
         return self.limits(problem), self.target_limits(problem, target)
 
     def _with_figures(
-        self, limits: Sequence[Limit], problem: P, columns: Columns, target: Target
+        self,
+        limits: Sequence[Limit],
+        problem: P,
+        columns: Columns,
+        work: Callable[[], Work],
+        target: Target,
     ) -> Figures:
-        """The columns, and figures where limits speak of any."""
-        if all(limit.names <= columns.keys() for limit in limits):
+        """The columns, and the figures that limits speak of."""
+        asked = frozenset[str]().union(*(limit.names for limit in limits)) - columns.keys()
+        if not asked:
             return columns
-        return {**self.figures(problem, columns, target), **columns}
+        figures = self.figures(problem, columns, work, target)
+        return {**{name: figures[name] for name in figures if name in asked}, **columns}
 
     @final
     def schedule(self, columns: Columns, row: int) -> S:
@@ -186,6 +232,57 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def schedule_from(self, parameters: Configuration) -> S:
         """Return the schedule with these parameters, as stored in a trial or a plan."""
         return self.schedule_type(**dict(parameters))
+
+
+@dataclass(frozen=True)
+class LegalSpace:
+    """The legal schedules of a template for a problem on a target.
+
+    Attributes:
+        combinations: How many combinations of parameters there are, legal or not.
+        columns: The legal ones, in the order of the axes.
+        work: What they make the GPU do; None where nobody had to count it.
+    """
+
+    combinations: int
+    columns: Columns
+    work: Work | None
+
+
+class WorkFigures(Mapping[str, NDArray[Any]]):
+    """Figures of schedules that follow from their work: each is counted when it is asked for."""
+
+    _OF: ClassVar[dict[str, Callable[[Work, Target], Any]]] = {
+        "threads": lambda work, _: work.threads,
+        "shared_bytes": lambda work, _: work.shared_bytes,
+        "registers": lambda work, _: work.registers,
+        "blocks": lambda work, _: work.blocks,
+        "steps": lambda work, _: work.steps,
+        "turns": lambda work, _: np.broadcast_to(work.turns, work.blocks.shape),
+        "resident": resident_blocks,
+    }
+
+    def __init__(self, work: Callable[[], Work], target: Target) -> None:
+        """Take what counts the work, and the GPU."""
+        self._work, self._target = work, target
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """One figure, an entry a schedule."""
+        figure: NDArray[Any] = self._OF[name](self._work(), self._target)
+        return figure
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._OF)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._OF)
+
+
+def _grid_threads(work: Work) -> NDArray[np.float64]:
+    """Return the threads of each schedule's whole grid."""
+    return np.asarray(work.blocks * work.threads, np.float64)
 
 
 def _may_be_uncounted(problem: Problem) -> bool:
@@ -207,16 +304,23 @@ def _grid(axes: Mapping[str, tuple[int, ...]], limits: Sequence[Limit]) -> Colum
     """
     columns: Columns = {}
     count = 1
+    named = [(each, each.names) for each in limits]
     for name, choices in axes.items():
-        columns = {other: np.repeat(values, len(choices)) for other, values in columns.items()}
+        if len(choices) > 1:
+            columns = {of: np.repeat(values, len(choices)) for of, values in columns.items()}
         columns[name] = np.tile(np.asarray(choices, np.int64), count)
-        fresh = (each for each in limits if name in each.names or not each.names)
-        ready = [each for each in fresh if each.names <= columns.keys()]
+        fresh = (each for each in named if name in each[1] or not each[1])
+        ready = [limit for limit, names in fresh if names <= columns.keys()]
         if ready:
             met = meeting(ready, columns)
-            columns = {other: values[met] for other, values in columns.items()}
+            if not met.all():
+                columns = _taken(columns, np.flatnonzero(met))
         count = len(columns[name])
     return columns
+
+
+def _taken(columns: Columns, rows: Rows) -> Columns:
+    return {name: values.take(rows) for name, values in columns.items()}
 
 
 @cache

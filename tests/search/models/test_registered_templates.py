@@ -5,13 +5,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.problems.products import matmul
 from support.problems.registered import PROBLEMS
 
+from wpk.dtypes import Precision
 from wpk.performance.bound import bound
-from wpk.performance.estimate import estimate
-from wpk.schedules.registry import TEMPLATES
+from wpk.performance.estimate import estimate, least_possible
+from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
+from wpk.search.models.shortlist import least_estimate, shortlist
 from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
+from wpk.targets.target import Target
 
 H200 = find_target("h200")
 PAIRS = [
@@ -46,6 +50,58 @@ def test_no_estimate_of_a_legal_schedule_lies_under_the_bound(problem: Any, temp
     seconds = estimate(template.work(problem, columns, H200), limit, H200)
     assert (seconds >= limit.seconds).all()
     assert np.isfinite(seconds).any()
+
+
+@pytest.mark.parametrize(
+    "target", [H200, find_target("a100"), find_target("rtx4090")], ids=lambda target: target.name
+)
+@pytest.mark.parametrize(("problem", "template"), PAIRS)
+def test_no_estimate_lies_under_what_is_possible(
+    problem: Any, template: Any, target: Target
+) -> None:
+    if template.why_not(problem, target) is not None:
+        return
+    _, columns = template.space(problem, target)
+    limit = bound(problem, target)
+    seconds = estimate(template.work(problem, columns, target), limit, target)
+    floor = least_possible(problem, limit, target, on_tensor_cores=template.on_tensor_cores)
+    assert seconds.min(initial=np.inf) >= floor * (1 - 1e-12)
+
+
+def test_what_is_possible_depends_on_the_unit() -> None:
+    problem = matmul(4096, 4096, 4096, precision=Precision.FP16)
+    limit, template = bound(problem, H200), TEMPLATE_OF["gemm_wgmma"]
+    _, columns = template.space(problem, H200)
+    seconds = estimate(template.work(problem, columns, H200), limit, H200).min()
+    floors = [
+        least_possible(problem, limit, H200, on_tensor_cores=is_so) for is_so in (True, False)
+    ]
+    assert floors[0] <= seconds < floors[1]
+
+
+def test_of_a_template_that_cannot_be_as_fast_no_space_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = matmul(4096, 4096, 4096, precision=Precision.FP16)
+    names = ("gemm_simt", "gemm_mma", "gemm_wgmma")
+    templates = [TEMPLATE_OF[name] for name in names]
+    asked: list[str] = []
+    for each in templates:
+        space = each.legal_space
+
+        def noted(*of: Any, name: str = each.name, space: Any = space) -> Any:
+            asked.append(name)
+            return space(*of)
+
+        monkeypatch.setattr(each, "legal_space", noted)
+    limit = bound(problem, H200)
+    least = least_estimate(problem, templates, H200, limit)
+    assert asked == ["gemm_mma", "gemm_wgmma"]
+    assert least == min(shortlist(problem, each, H200, limit).least for each in templates)
+    alone = least_estimate(problem, templates[:1], H200, limit)
+    assert alone is not None
+    assert least is not None
+    assert alone > least
 
 
 CARRIED = [

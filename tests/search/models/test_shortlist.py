@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ from wpk.performance.bank_conflicts import shared_cost
 from wpk.performance.bound import bound
 from wpk.performance.extension import extended_pul
 from wpk.performance.pul import pul
-from wpk.performance.work import Columns
+from wpk.performance.work import Columns, at_rows
 from wpk.problems import Matmul
 from wpk.schedules.limit import Limit, meeting
 from wpk.search.models.pruning import PUL, find_pruning, kept_count, paper_count
-from wpk.search.models.shortlist import select, shortlist
+from wpk.search.models.shortlist import shortlist
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")
@@ -169,7 +170,7 @@ def test_selecting_rows_keeps_what_is_no_column(tiled: Any, make_product: Make) 
     problem = make_product(64, 64, 64)
     _, columns = tiled.space(problem, H200)
     work = tiled.work(problem, columns, H200)
-    part = select(work, np.asarray([3, 1]))
+    part = at_rows(work, np.asarray([3, 1]))
     assert part.unit is None
     assert part.element_bytes == 4
     assert part.blocks.tolist() == [work.blocks[3], work.blocks[1]]
@@ -208,7 +209,8 @@ def test_a_space_filtered_axis_by_axis_is_the_grid_that_meets_all_limits(
     limits = [*tiled.limits(problem), more]
     monkeypatch.setattr(tiled, "limits", lambda problem: limits)
     for several in (limits, tiled.target_limits(problem, H200)):
-        figures = {**tiled.figures(problem, columns, H200), **columns}
+        work = partial(tiled.work, problem, columns, H200)
+        figures = {**tiled.figures(problem, columns, work, H200), **columns}
         met = meeting(several, figures)
         columns = {name: values[met] for name, values in columns.items()}
     size, found = tiled.space(problem, H200)

@@ -1,6 +1,6 @@
 """What the tensor-core templates share: their schedule, its limits, its cost (see tile_mma.cuh)."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -102,6 +102,16 @@ class MmaTiles:
         block = schedule.block_m, schedule.block_n, schedule.block_k
         warps = schedule.warps_m, schedule.warps_n
         return _matrix_loads(block, warps, self.element_bytes, self.b_across)
+
+    def access_keys(self, columns: Columns) -> Columns:
+        """Return what the costs of these loads depend on."""
+        own = ("block_m", "block_n", "block_k", "warps_m", "warps_n")
+        return {name: columns[name] for name in own}
+
+    @property
+    def access_context(self) -> Hashable:
+        """What they depend on besides."""
+        return self.element_bytes, self.b_across
 
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
         """Return the values to try for a product of these sizes; tiles far beyond it are left out."""

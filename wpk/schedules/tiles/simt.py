@@ -1,10 +1,11 @@
 """What the templates of the ordinary cores share: schedule, limits, cost (see tile_simt.cuh)."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.dtypes import DType
 from wpk.performance import Columns, Floats, SharedAccess
@@ -20,6 +21,7 @@ _MAX_ACCUMULATORS = 64
 _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 30  # addresses and counters, read from ptxas reports of both templates
 _ACCESS_BYTES = 16  # of the widest
+_BANKS_BYTES = 128  # of a word in each bank: what lies so far apart lies in the same
 _BLOCK_K = (8, 16, 32)
 _THREADS_M, _THREADS_N = "(block_m // thread_m)", "(block_n // thread_n)"
 _THREADS = f"({_THREADS_M} * {_THREADS_N})"
@@ -87,6 +89,20 @@ class SimtTiles:
         thread = schedule.thread_m, schedule.thread_n
         rows = schedule.row_major, schedule.padding
         return _shared_accesses(block, thread, rows, self.numbers.bytes)
+
+    def access_keys(self, columns: Columns) -> Columns:
+        """Return what the costs of these loads depend on: of where the columns' tile begins, the bank."""
+        own = ("block_k", "thread_m", "thread_n", "row_major", "padding")
+        return {
+            **{name: columns[name] for name in own},
+            "lanes_n": value_of(_LANES_N, columns),
+            "begins": _row_values(columns) * self.numbers.bytes % _BANKS_BYTES,
+        }
+
+    @property
+    def access_context(self) -> Hashable:
+        """What they depend on besides."""
+        return self.numbers.bytes
 
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
         """Return the values to try for a product of these sizes; tiles far beyond it are left out.
@@ -178,14 +194,16 @@ def threads(columns: Columns) -> Floats:
 
 def shared_bytes(columns: Columns, number_bytes: int) -> Floats:
     """Count the bytes of both tiles with their padding, twice with prefetching."""
-    block_m, block_n, block_k = (columns[f"block_{axis}"] for axis in "mnk")
-    padding = columns["padding"]
-    a = np.where(
-        columns["row_major"] == 1, (block_k + padding) * block_m, (block_m + padding) * block_k
-    )
-    tiles = a + (block_n + padding) * block_k
+    tiles = _row_values(columns) + (columns["block_n"] + columns["padding"]) * columns["block_k"]
     total: Floats = (tiles * (1 + columns["prefetch"]) * number_bytes).astype(np.float64)
     return total
+
+
+def _row_values(columns: Columns) -> NDArray[np.int64]:
+    """Numbers of the rows' tile, in front of the columns'."""
+    block_m, block_k, padding = (columns[name] for name in ("block_m", "block_k", "padding"))
+    by_pixel, by_channel = (block_k + padding) * block_m, (block_m + padding) * block_k
+    return np.where(columns["row_major"] == 1, by_pixel, by_channel)
 
 
 def _gather_limit(side: str, vector: int, size: int) -> Limit:
