@@ -39,7 +39,15 @@ CASES: dict[str, tuple[dict[str, Any], GroupedSchedule]] = {
     "16 channels": ({"c": 96, "groups": 6, "size": (5, 20), "n": 2}, replace(TILE, tile_q=16)),
     "24 channels": (
         {"c": 72, "groups": 3, "size": (6, 6), "filter": (3, 1), "pads": (1, 0, 1, 0)},
-        replace(TILE, block_n=48),
+        replace(TILE, block_n=48, warps_n=2),
+    ),
+    "24 channels, 9 taps, a warp has 24 filters": (
+        {"c": 48, "groups": 2, "size": (6, 9), "n": 2},
+        replace(TILE, block_n=48, warps_n=2),
+    ),
+    "8 filters of a warp": (
+        {"c": 32, "groups": 4, "size": (6, 9), "filter": 5},
+        replace(TILE, warps_n=4),
     ),
     "32 channels, a warp has a part of a group": (
         {"c": 96, "groups": 3, "size": (6, 9), "n": 2},
@@ -53,8 +61,40 @@ CASES: dict[str, tuple[dict[str, Any], GroupedSchedule]] = {
         {"c": 64, "k": 32, "groups": 8, "size": (6, 9), "n": 2},
         replace(TILE, block_n=16),
     ),
+    "4 channels, 12 of them groups of 8 filters": (
+        {"c": 48, "k": 96, "groups": 12, "size": (6, 9), "n": 2},
+        replace(TILE, block_n=32, warps_n=2),
+    ),
+    "8 channels, 4 filters, a row of taps": (
+        {"c": 64, "k": 32, "groups": 8, "size": (6, 9), "filter": (1, 3), "pads": (0, 1, 0, 1)},
+        replace(TILE, block_n=16, warps_n=2),
+    ),
+    "walks longer than the filter, two tiles of an odd number": (
+        {"c": 32, "groups": 8, "size": (9, 13), "n": 3},
+        replace(TILE, tile_p=8, warps_m=1, tiles=2, early=1),
+    ),
+    "several tiles, more than a block of them is left": (
+        {"c": 32, "groups": 4, "size": (9, 13), "n": 2},
+        replace(TILE, tile_p=16, tiles=8),
+    ),
+    "a warp has several pairs of strips": (
+        {"c": 32, "groups": 8, "size": (5, 30), "n": 2},
+        replace(TILE, tile_p=4, tile_q=32, warps_m=1, tiles=2),
+    ),
+    "seven strips beside each other, in two bands": (
+        {"c": 16, "groups": 2, "size": (6, 51), "n": 2},
+        replace(TILE, tile_p=4, tile_q=56, block_n=16, warps_m=7),
+    ),
+    "a tile that is the image": (
+        {"c": 32, "groups": 8, "size": (8, 16), "n": 2},
+        replace(TILE, tile_p=8, tile_q=16, warps_m=1, tiles=2),
+    ),
     "strided": ({"c": 64, "groups": 8, "size": (14, 11), "stride": (2, 2), "n": 2}, TILE),
     "strided, 4 channels": ({"c": 32, "groups": 8, "size": (9, 12), "stride": (2, 1)}, TILE),
+    "strided along rows alone, several tiles": (
+        {"c": 32, "groups": 2, "size": (9, 22), "stride": (1, 2), "n": 3},
+        replace(TILE, tile_p=8, tiles=2),
+    ),
     "dilated": (
         {"c": 32, "groups": 4, "size": (9, 12), "dilation": (2, 3), "pads": (2, 3, 2, 3)},
         TILE,
@@ -64,7 +104,14 @@ CASES: dict[str, tuple[dict[str, Any], GroupedSchedule]] = {
         TILE,
     ),
     "one tap": ({"c": 32, "groups": 4, "size": (6, 9), "filter": 1, "pads": 0, "n": 2}, TILE),
-    "five taps a row": ({"c": 32, "groups": 8, "size": (6, 9), "filter": 5}, TILE),
+    "49 taps": (
+        {"c": 16, "groups": 4, "size": (6, 9), "filter": 7},
+        replace(TILE, tile_p=8, block_n=16, warps_n=2),
+    ),
+    "five taps a row": (
+        {"c": 32, "groups": 8, "size": (6, 9), "filter": 5},
+        replace(TILE, warps_n=2),
+    ),
 }
 
 
@@ -113,49 +160,75 @@ def test_the_batch_is_decided_at_run_time(
     check_convolution(checking_execution, TEMPLATE, problem, TILE, batch=5)
 
 
-@pytest.mark.parametrize("channels", [4, 8, 16])
-def test_what_is_infinite_in_a_group_stays_there(channels: int, fast_execution: Any) -> None:
-    groups, filter = 6 if channels < 16 else 3, (3, 3)
-    problem = convolution(c=channels * groups, groups=groups, size=(6, 9))
+def _run_infinite(channels: int, filters: int, execution: Any, template: Any = TEMPLATE) -> None:
+    """Ones all over, but for one group in the image's first rows; others' sums are those of ones."""
+    groups = 8
+    problem = convolution(c=channels * groups, k=filters * groups, groups=groups, size=(9, 9))
     problem = replace(problem, epilogue=Epilogue())
     x = np.ones((1, problem.c, problem.h, problem.w), np.float16)
-    mine = slice(channels, 2 * channels)
-    x[:, mine] = np.inf
-    x[:, mine, 3:] = 1.0
-    w = np.ones((problem.k, channels, *filter), np.float16)
-    memory = [fast_execution.memory(problem.x, x), packings.pack("krsc_pad1", w, problem)]
+    x[:, channels : 2 * channels, :3] = np.inf
+    w = np.ones((problem.k, channels, 3, 3), np.float16)
+    memory = [execution.memory(problem.x, x), packings.pack("krsc_pad1", w, problem)]
     shape = (1, problem.k, problem.p, problem.q)
-    y = fast_execution.run(
-        TEMPLATE, problem, replace(TILE, block_n=16 if channels > 4 else 32), memory, shape
-    )
+    y = execution.run(template, problem, replace(TILE, tile_p=8, warps_m=1, tiles=2), memory, shape)
+    mine = slice(filters, 2 * filters)
     assert np.isinf(y[:, mine, :4]).all()
-    assert np.isfinite(y[:, mine, 4:]).all()
-    assert np.isfinite(np.delete(y, np.r_[mine], axis=1)).all()
+    np.testing.assert_array_equal(y[:, mine, 4:], y[:, -filters:, 4:])
+    others = np.delete(y, np.r_[mine], axis=1)
+    assert (others[:, :, 1:-1, 1:-1] == 9 * channels).all()
+    assert (others[:, :, 0, 0] == 4 * channels).all()
+
+
+_GROUPS = [(4, 4), (4, 8), (8, 4), (8, 8), (16, 16)]
+
+
+@pytest.mark.parametrize(("channels", "filters"), _GROUPS)
+def test_what_is_infinite_in_a_group_stays_there(
+    channels: int, filters: int, fast_execution: Any
+) -> None:
+    _run_infinite(channels, filters, fast_execution)
+
+
+TOGETHER = [
+    Fault("what is no number is not seen", change("nan_seen", "!= 0", "== 33")),
+    Fault("nobody's channels are zeros", change("own_pixels", "== group", ">= 0")),
+    Fault("sums of both groups are the first one's", change("own_sums", "== group", "== 0")),
+]
+
+
+@pytest.mark.parametrize(("channels", "filters"), _GROUPS[:3])
+@pytest.mark.parametrize("fault", TOGETHER, ids=lambda fault: fault.name)
+def test_groups_that_are_not_kept_apart_are_seen(
+    fault: Fault, channels: int, filters: int, fast_execution: Any
+) -> None:
+    with pytest.raises(AssertionError):
+        _run_infinite(channels, filters, fast_execution, plant(TEMPLATE, fault))
 
 
 FAULTS = [
     Fault("the patch is read before it is there", drop("patch_there")),
     Fault("before all have brought it", drop("patch_for_all")),
+    Fault("patches lie over each other", change("patch_of_tile", "patchBytes", "rowBytes")),
+    Fault("tiles behind the last one", change("tiles_end", "n * Tile::kTiles", "1 << 20")),
     Fault("x is read before the kernel in front has ended", drop("previous_awaited")),
-    Fault("pixels outside of the image", change("pixel_exists", "h >= 0 &&", "")),
+    Fault("pixels outside of the image", change("pixel_exists", "static_cast<uint32>(h)", "0u")),
     Fault(
         "both chunks of a step are the first", change("chunk_chosen", "laneIndex() < 16", "true")
     ),
+    Fault("sums begin with those of other rows", drop("sums_begun")),
+    Fault("all rows are added to the same sums", change("turn_of_row", "- down", "")),
     Fault("filters behind the last one", change("filter_exists", "filter <", "filter <= 64 +")),
 ]
-PAIRS = [
-    Fault("taps behind the last one", change("tap_exists", "tap + lane / 2 <", "tap <")),
-    Fault("columns of the neighbour's", change("own_part", "lane % 4 * 2", "lane % 4 * 0")),
-]
+MIXED = Fault("the other group's channels", change("own_channel", "channel >= 0 &&", ""))
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, *PAIRS], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", [*FAULTS, MIXED], ids=lambda fault: fault.name)
 def test_a_planted_fault_is_seen(
     fault: Fault, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
-    channels = 4 if fault in PAIRS else 8
-    problem = convolution(c=5 * channels, groups=5, size=(6, 9), n=2, **_TAIL)
-    schedule = replace(TILE, block_n=16, early=1)
+    channels = 4 if fault is MIXED else 8
+    problem = convolution(c=5 * channels, groups=5, size=(12, 9), n=3, **_TAIL)
+    schedule = replace(TILE, tile_p=16, block_n=16, tiles=4, early=1)
     with pytest.raises((AssertionError, EmulatorError)):
         check_convolution(checking_execution, plant(TEMPLATE, fault), problem, schedule)
 
@@ -170,7 +243,7 @@ SMALL = convolution(c=32, groups=8)
         (convolution(c=48, groups=8), "8 groups of 6 channels and 6 filters: chunks are of 8"),
         (convolution(c=128, groups=2), "at most 32 channels"),
         (convolution(c=32, k=48, groups=8), "tiles have 8 filters"),
-        (convolution(c=72, groups=3), "168 words of filters"),
+        (convolution(c=96, groups=3, filter=7), "224 words of filters and sums"),
         (convolution(c=32, groups=32), "32 groups of 1 channels"),
         (replace(SMALL, transposed=True), "transposed"),
         (convolution(c=32, groups=8, precision=Precision.TF32), "products of tf32"),
