@@ -14,6 +14,7 @@ from wpk.build import load_nvrtc
 from wpk.dtypes import DType, Precision
 from wpk.emulator import EmulatorError
 from wpk.errors import CompileError
+from wpk.expression import Acc, Scalar, apply
 from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue
 from wpk.schedules import packings
@@ -115,21 +116,25 @@ CASES: dict[str, tuple[dict[str, Any], GroupedSchedule]] = {
 }
 
 
+@pytest.mark.parametrize("residual", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_groups_agree_with_float64(
-    case: str, checking_execution: Any, check_convolution: Callable[..., None]
+    case: str, residual: bool, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
+    """With operands that differ from pixel to pixel, and with those that are the same in all (column_epilogue.cuh)."""
     given, schedule = CASES[case]
-    problem = convolution(**given, **_TAIL)
+    problem = convolution(**given, **_TAIL | {"residual": residual})
     assert TEMPLATE.why_not(problem, H200) is None
     assert TEMPLATE.why_illegal(problem, schedule, H200) is None
     check_convolution(checking_execution, TEMPLATE, problem, schedule)
 
 
+@pytest.mark.parametrize("residual", [True, False])
 def test_bfloat16_agrees_with_float64(
-    fast_execution: Any, check_convolution: Callable[..., None]
+    residual: bool, fast_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
-    problem = convolution(c=32, groups=8, size=(6, 9), n=2, precision=Precision.BF16, **_TAIL)
+    tail = _TAIL | {"residual": residual, "bias": DType.BF16}
+    problem = convolution(c=32, groups=8, size=(6, 9), n=2, precision=Precision.BF16, **tail)
     check_convolution(fast_execution, TEMPLATE, problem, TILE)
 
 
@@ -139,9 +144,10 @@ def test_zeros_follow_the_last_filter(
 ) -> None:
     """The output's padding is partly in the last block, and partly a block of its own."""
     problem = convolution(c=32, groups=groups, size=(6, 9), n=2)
+    one_more = Epilogue(apply("Add", Acc(), Scalar(1.0)))  # zeros stay zeros
     for padding, block_n in ((16, 32), (8, 16)):
         y = channels_last(DType.FP16, problem.k, problem.p, problem.q, padding)
-        padded = replace(problem, y=y, epilogue=Epilogue())
+        padded = replace(problem, y=y, epilogue=one_more)
         check_convolution(checking_execution, TEMPLATE, padded, replace(TILE, block_n=block_n))
 
 
@@ -219,6 +225,11 @@ FAULTS = [
     Fault("all rows are added to the same sums", change("turn_of_row", "- down", "")),
     Fault("filters behind the last one", change("filter_exists", "filter <", "filter <= 64 +")),
 ]
+COLUMNS = [
+    Fault("rows are stored before they are staged", drop("rows_staged")),
+    Fault("pairs of columns lie elsewhere", change("pair_staged", "j * 16", "j * 8")),
+    Fault("operands behind the last one", change("operand_exists", "< valid", "< valid + 64")),
+]
 MIXED = Fault("the other group's channels", change("own_channel", "channel >= 0 &&", ""))
 
 
@@ -231,6 +242,28 @@ def test_a_planted_fault_is_seen(
     schedule = replace(TILE, tile_p=16, block_n=16, tiles=4, early=1)
     with pytest.raises((AssertionError, EmulatorError)):
         check_convolution(checking_execution, plant(TEMPLATE, fault), problem, schedule)
+
+
+@pytest.mark.parametrize("fault", COLUMNS, ids=lambda fault: fault.name)
+def test_a_fault_of_an_epilogue_by_columns_is_seen(
+    fault: Fault, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(c=40, groups=5, size=(12, 9), n=2, bias=DType.FP32, relu=True)
+    schedule = replace(TILE, tile_p=8, block_n=32)
+    with pytest.raises((AssertionError, EmulatorError)):
+        check_convolution(checking_execution, plant(TEMPLATE, fault), problem, schedule)
+
+
+def test_columns_of_padding_are_zeros(
+    checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(c=32, groups=8, size=(6, 9), n=2)
+    y = channels_last(DType.FP16, problem.k, problem.p, problem.q, 8)
+    one_more = Epilogue(apply("Add", Acc(), Scalar(1.0)))
+    padded = replace(problem, y=y, epilogue=one_more)
+    fault = Fault("", change("padding_zero", "exists ? number : Number(0)", "number"))
+    with pytest.raises((AssertionError, EmulatorError)):
+        check_convolution(checking_execution, plant(TEMPLATE, fault), padded, TILE)
 
 
 SMALL = convolution(c=32, groups=8)

@@ -83,7 +83,8 @@ struct StripRows
     template <class Tensor>
     WPK_DEVICE int64 offset(int row) const
     {
-        return image * Tensor::outer + (p + down(row)) * Tensor::middle + (q + right(row)) * Tensor::inner;
+        return computedHere(
+            image * Tensor::outer + (p + down(row)) * Tensor::middle + (q + right(row)) * Tensor::inner);
     }
     static WPK_DEVICE constexpr int down(int row)
     {
@@ -108,33 +109,36 @@ WPK_DEVICE bool isRowStored(const StripRows<Problem, Shape>& strips, int row, in
 template <class Shape, class Problem, class Tile>
 WPK_DEVICE void copyGroups(SharedAddress patch, const void* x, const Tile& tile, int firstChannel)
 {
-    constexpr uint32 kChunks = Shape::pixelChunks, kThreads = Shape::threads, kColumns = Shape::columns;
-    constexpr uint32 kCopies = Shape::rows * kColumns * kChunks;
+    constexpr uint32 kChunks = Shape::pixelChunks, kColumns = Shape::columns, kPixels = Shape::rows * kColumns;
+    // Each thread has the same chunk of all of its pixels.
+    constexpr uint32 kAtOnce = Shape::threads / kChunks;
+    static_assert(kAtOnce > 0, "threads bring whole pixels");
     constexpr int kChannels = Problem::c * Problem::groups;
     constexpr bool isWhole = Problem::groups * Problem::k % Shape::blockN == 0 && Problem::y_padding == 0;
-    const auto* const image = static_cast<const typename Shape::Stored*>(x) + tile.image * Problem::x_n;
+    // An address of its own, to which an offset is one addition.
+    const auto* const image = reinterpret_cast<const unsigned char*>(computedHere(
+        reinterpret_cast<int64>(static_cast<const typename Shape::Stored*>(x) + tile.image * Problem::x_n)));
     const int top = tile.p * Problem::stride_h - Problem::pad_h, left = tile.q * Problem::stride_w - Problem::pad_w;
     // Places are computed anew for each tile: kept, they would take the registers of the filters.
     const uint32 thread = static_cast<uint32>(computedHere(static_cast<int>(threadIdx.x)));
+    const uint32 own = thread / kChunks, chunk = thread % kChunks;
     WPK_UNROLL
-    for (uint32 i = 0; i < ceilDivide(static_cast<int>(kCopies), Shape::threads); ++i)
+    for (uint32 first = 0; first < kPixels; first += kAtOnce)
     {
-        const uint32 copy = thread + i * kThreads;
-        if (kCopies % kThreads != 0 && copy >= kCopies)
+        const uint32 pixel = first + own;
+        if ((Shape::threads % kChunks != 0 && own == kAtOnce) || (kPixels % kAtOnce != 0 && pixel >= kPixels))
             break;
-        // Where threads are whole pixels, each has the same chunk of all of its pixels.
-        const bool isSame = kThreads % kChunks == 0;
-        const uint32 pixel = isSame ? thread / kChunks + i * (kThreads / kChunks) : copy / kChunks;
-        const uint32 chunk = (isSame ? thread : copy) % kChunks;
         const int h = top + static_cast<int>(pixel / kColumns), w = left + static_cast<int>(pixel % kColumns);
         const int channel = firstChannel + static_cast<int>(chunk) * Shape::kChunk;
         const bool exists = static_cast<uint32>(h) < static_cast<uint32>(Problem::h) // @pixel_exists
                             && static_cast<uint32>(w) < static_cast<uint32>(Problem::w)
                             && (isWhole || channel < kChannels);
         const int bytes = isWhole ? Shape::kChunkBytes : minOf(Shape::kChunk, kChannels - channel) * 2;
-        const int offset =
-            exists ? h * static_cast<int>(Problem::x_h) + w * static_cast<int>(Problem::x_w) + channel : 0;
-        const auto* const from = image + static_cast<uint32>(offset);
+        const uint32 byte =
+            (static_cast<uint32>(h) * static_cast<uint32>(Problem::x_h)
+                + static_cast<uint32>(w) * static_cast<uint32>(Problem::x_w) + static_cast<uint32>(channel))
+            * 2;
+        const auto* const from = image + static_cast<uint32>(computedHere(exists ? static_cast<int>(byte) : 0));
         copyAsync<Shape::kChunkBytes>(
             patch + pixel * Shape::pixelBytes + chunk * Shape::kChunkBytes, from, exists ? bytes : 0);
     }

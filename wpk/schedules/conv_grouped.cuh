@@ -7,6 +7,7 @@
 // conv_grouped.py. Filters are packed as rows of (r, s, channel).
 #pragma once
 
+#include <wpk/kernels/column_epilogue.cuh>
 #include <wpk/kernels/constant_prefetch.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/multiply_groups.cuh>
@@ -29,6 +30,7 @@ WPK_DEVICE void convGrouped(Inputs<2 + Problem::Operands::count> inputs, int n, 
     const int firstChannel = firstFilter / Problem::k * Problem::c;
     const int first = static_cast<int>(blockIdx.x) * Schedule::tiles;
     const int end = minOf(first + Schedule::tiles, n * Tile::kTiles); // @tiles_end
+    unsigned char* const staging = shared + Shape::patches * Shape::patchBytes;
     const auto window = [=](const auto& rows)
     {
         return OutputWindow{rows, inputs.at + 2, y, Shape::blockM, kFilters, kFilters + Problem::y_padding}.from(
@@ -43,6 +45,10 @@ WPK_DEVICE void convGrouped(Inputs<2 + Problem::Operands::count> inputs, int n, 
     filters.load(inputs.at[1], firstFilter);
     waitIfEarly<Schedule>(); // @previous_awaited
     copyGroups<Shape, Problem>(patch(first), inputs.at[0], Tile(first), firstChannel);
+    using ByColumns = ColumnEpilogue<Problem, Shape>;
+    ByColumns ofColumns;
+    if constexpr (ByColumns::isFor)
+        ofColumns = ByColumns(window(Tile(first)));
     WPK_KEEP_LOOP
     for (int index = first; index < end; ++index)
     {
@@ -65,8 +71,11 @@ WPK_DEVICE void convGrouped(Inputs<2 + Problem::Operands::count> inputs, int n, 
                 float acc[Shape::tilesM][Shape::tilesN][4];
                 memcpy(acc, sums.of, sizeof acc);
                 const StripRows<Problem, Shape> rows{tile.image, tile.p + step, tile.q};
-                storeTiles<Problem, Shape, true>(acc, shared + Shape::patches * Shape::patchBytes,
-                    window(rows).from(pair * Shape::warpsM * Shape::warpM, 0));
+                const auto ofPair = window(rows).from(pair * Shape::warpsM * Shape::warpM, 0);
+                if constexpr (ByColumns::isFor)
+                    ofColumns.store(acc, staging, ofPair);
+                else
+                    storeTiles<Problem, Shape, true>(acc, staging, ofPair);
             };
             walkStrips<T>(GroupFragments<Shape, Problem>(patch(index), pair), filters, store);
         }

@@ -113,8 +113,9 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
                 f"{warp} // 8 * {of.held_and_sums} <= {_MOST_HELD}",
                 f"a thread holds at most {_MOST_HELD} words of filters and sums",
             ),
+            Limit(f"{chunks} <= {THREADS}", "threads bring whole pixels"),
             Limit(
-                f"ceil_div({rows} * {columns} * {chunks}, {THREADS}) <= {_MOST_COPIES}",
+                f"ceil_div({rows} * {columns}, max(1, {THREADS} // {chunks})) <= {_MOST_COPIES}",
                 f"a thread asks for at most {_MOST_COPIES} chunks of a patch",
             ),
         )

@@ -46,7 +46,8 @@ struct Schedule {
   static_assert(block_n / warps_n % 8 == 0 || 8 % (block_n / warps_n) == 0, "a warp has whole bundles of groups, or a part of one");
   static_assert(tiles >= 1, "a block has a tile");
   static_assert(block_n / warps_n / 8 * 21 <= 120, "a thread holds at most 120 words of filters and sums");
-  static_assert(wpk::ceilDivide(((tile_p - 1) * 1 + 3) * ((tile_q - 1) * 1 + 3) * wpk::ceilDivide(block_n / 4 * 4, 8), 32 * warps_m * warps_n) <= 40, "a thread asks for at most 40 chunks of a patch");
+  static_assert(wpk::ceilDivide(block_n / 4 * 4, 8) <= 32 * warps_m * warps_n, "threads bring whole pixels");
+  static_assert(wpk::ceilDivide(((tile_p - 1) * 1 + 3) * ((tile_q - 1) * 1 + 3), wpk::maxOf(1, 32 * warps_m * warps_n / wpk::ceilDivide(block_n / 4 * 4, 8))) <= 40, "a thread asks for at most 40 chunks of a patch");
   static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace

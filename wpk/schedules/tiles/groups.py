@@ -173,6 +173,12 @@ class GroupTiles(PixelTiles):
         return products
 
     @cached_property
+    def copies(self) -> Floats:
+        """Chunks of a patch that a thread asks for."""
+        copies: Floats = np.ceil(self.pixels / (self.threads // self.pixel_chunks))
+        return copies
+
+    @cached_property
     def block_slots(self) -> Floats:
         """Issue slots of a thread for all tiles of its block."""
         slots: Floats = _BLOCK_SLOTS + self.held * self.tiles_n * _FILTER_SLOTS
@@ -181,7 +187,7 @@ class GroupTiles(PixelTiles):
     @cached_property
     def tile_slots(self) -> Floats:
         """Issue slots of a thread for each tile: copies, products, what becomes of the sums of each step."""
-        copies = np.ceil(self.pixels * self.pixel_chunks / self.threads) * _COPY_SLOTS
+        copies = self.copies * _COPY_SLOTS
         vectors = self.tiles_n / 2 * _VECTOR_SLOTS
         sums = self.tiles_n * 4 * _NAN_SLOTS * self.is_mixed
         slots: Floats = copies + self.products + self.steps * (_STEP_SLOTS + vectors + sums)
