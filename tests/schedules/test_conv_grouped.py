@@ -174,7 +174,7 @@ def _run_infinite(channels: int, filters: int, execution: Any, template: Any = T
     x = np.ones((1, problem.c, problem.h, problem.w), np.float16)
     x[:, channels : 2 * channels, :3] = np.inf
     w = np.ones((problem.k, channels, 3, 3), np.float16)
-    memory = [execution.memory(problem.x, x), packings.pack("krsc_pad1", w, problem)]
+    memory = [execution.memory(problem.x, x), packings.pack("group_mma", w, problem)]
     shape = (1, problem.k, problem.p, problem.q)
     y = execution.run(template, problem, replace(TILE, tile_p=8, warps_m=1, tiles=2), memory, shape)
     mine = slice(filters, 2 * filters)
@@ -223,22 +223,20 @@ FAULTS = [
     ),
     Fault("sums begin with those of other rows", drop("sums_begun")),
     Fault("all rows are added to the same sums", change("turn_of_row", "- down", "")),
-    Fault("filters behind the last one", change("filter_exists", "filter <", "filter <= 64 +")),
+    Fault("filters behind the last one", change("tile_exists", "< kTiles", "< 1 + kTiles")),
 ]
 COLUMNS = [
     Fault("rows are stored before they are staged", drop("rows_staged")),
     Fault("pairs of columns lie elsewhere", change("pair_staged", "j * 16", "j * 8")),
     Fault("operands behind the last one", change("operand_exists", "< valid", "< valid + 64")),
 ]
-MIXED = Fault("the other group's channels", change("own_channel", "channel >= 0 &&", ""))
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, MIXED], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_planted_fault_is_seen(
     fault: Fault, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
-    channels = 4 if fault is MIXED else 8
-    problem = convolution(c=5 * channels, groups=5, size=(12, 9), n=3, **_TAIL)
+    problem = convolution(c=40, groups=5, size=(12, 9), n=3, **_TAIL)
     schedule = replace(TILE, tile_p=16, block_n=16, tiles=4, early=1)
     with pytest.raises((AssertionError, EmulatorError)):
         check_convolution(checking_execution, plant(TEMPLATE, fault), problem, schedule)

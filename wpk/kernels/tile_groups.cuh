@@ -47,8 +47,6 @@ struct GroupShape
     static_assert(warpN % 8 == 0 && blockN % bundleFilters == 0, "a block has whole bundles");
     static_assert(warpN % bundleFilters == 0 || bundleFilters % warpN == 0, "a warp has whole bundles, or a part");
 
-    static constexpr int taps = Problem::filter_h * Problem::filter_w;
-    static constexpr int filterRow = ceilDivide(taps * Problem::c, kChunk) * kChunk; // elements of a packed filter
     static constexpr int rowChunks = Problem::filter_w * bundleChunks, rowSteps = rowChunks / 2; // of a filter's row
     static constexpr bool isOdd = rowChunks % 2 != 0;
     // Rows of sums that a row of the patch is added to: those of all of the filter's rows, or one after another.
@@ -204,7 +202,7 @@ private:
 };
 
 // All fragments of a warp's filters, which no kernel writes. Of a bundle of two groups each filter has zeros for the
-// channels of the other one.
+// channels of the other one. They are packed in vectors of each tile of eight filters, those of all lanes side by side.
 template <class Shape, class Problem>
 struct GroupFilters
 {
@@ -212,31 +210,23 @@ struct GroupFilters
 
     WPK_DEVICE void load(const void* filters, int firstFilter)
     {
-        const auto* const packed = static_cast<const typename Shape::Stored*>(filters);
-        const int first = warpIndex() % Shape::warpsN * Shape::warpN + laneIndex() / 4;
+        constexpr int kWords = Problem::filter_h * Shape::rowChunks, kVectors = ceilDivide(kWords, 4);
+        constexpr int kTiles = ceilDivide(Problem::k * Problem::groups, 8);
+        const int first = (firstFilter + warpIndex() % Shape::warpsN * Shape::warpN) / 8;
         WPK_UNROLL
         for (int j = 0; j < Shape::tilesN; ++j)
         {
-            const int filter = firstFilter + first + j * 8;
-            const int group = (first + j * 8) % Shape::bundleFilters / Problem::k; // of the bundle's
-            const bool exists = filter < Problem::k * Problem::groups;             // @filter_exists
-            const auto* const row = packed + (exists ? filter * Shape::filterRow : 0);
+            const bool exists = first + j < kTiles; // @tile_exists
+            const auto* const tile = static_cast<const uint32*>(filters) + (exists ? first + j : 0) * kVectors * 128;
             WPK_UNROLL
-            for (int down = 0; down < Problem::filter_h; ++down)
+            for (int v = 0; v < kVectors; ++v)
             {
+                auto vector = zeroVector<uint32, 4>();
+                if (exists)
+                    vector = wpk::load<uint32, 4>(tile + v * 128 + laneIndex() * 4);
                 WPK_UNROLL
-                for (int chunk = 0; chunk < Shape::rowChunks; ++chunk)
-                {
-                    const int tap = down * Problem::filter_w + chunk / Shape::bundleChunks;
-                    const int channel =
-                        chunk % Shape::bundleChunks * Shape::kChunk + laneIndex() % 4 * 2 - group * Problem::c;
-                    const bool isOwn = !Shape::isMixed || (channel >= 0 && channel < Problem::c); // @own_channel
-                    uint32& word = words[j][down][chunk];
-                    word = 0;
-                    if (exists && isOwn)
-                        word =
-                            wpk::load<uint32, 1>(reinterpret_cast<const uint32*>(row + tap * Problem::c + channel))[0];
-                }
+                for (int i = 0; i < minOf(4, kWords - v * 4); ++i)
+                    words[j][(v * 4 + i) / Shape::rowChunks][(v * 4 + i) % Shape::rowChunks] = vector[i];
             }
         }
     }

@@ -4,7 +4,7 @@
 // front has ended; the patch of the next tile is brought meanwhile.
 //
 // Grid: runs of tiles of output pixels, tiles of filters, which are whole groups. Problem and Schedule are named by
-// conv_grouped.py. Filters are packed as rows of (r, s, channel).
+// conv_grouped.py. Filters are packed as fragments (group_fragments.py).
 #pragma once
 
 #include <wpk/kernels/column_epilogue.cuh>

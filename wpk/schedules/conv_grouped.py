@@ -142,11 +142,13 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
             end_slots=stored / of.threads * stored_slots(problem),
             block_transactions=filters + patch * steps,
             thread_loads=of.fragment_loads * steps,
-            store_bytes=stored * passed_bytes(problem),
+            store_bytes=of.stored * steps * passed_bytes(problem),
             steps=steps,
             stages=np.where(steps > 1, 2.0, 1.0),
             early=columns["early"] == 1,
             thread_slots=of.block_slots + of.tile_slots * steps,
+            beside_cycles=of.block_port_cycles + of.tile_port_cycles * steps,
+            chain_cycles=of.chain_cycles,
         )
 
     def shared_accesses(
@@ -156,9 +158,9 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
         return GroupTiles(problem, schedule.columns()).accesses(schedule.tile_q)
 
     def packing(self, problem: Convolution, schedule: GroupedSchedule) -> str:
-        """Return the packing: filters as rows of (r, s, c), as conv_mma's."""
-        del schedule  # every schedule reads the same rows
-        return "krsc_pad1"
+        """Return the packing: filters as a warp's lanes hold them."""
+        del schedule  # every schedule reads the same tiles
+        return "group_mma"
 
     def kernel(self, problem: Convolution, schedule: GroupedSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""

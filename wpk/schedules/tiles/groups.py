@@ -1,12 +1,16 @@
 """Tiles of output pixels over patches of several groups: what they hold and take (tile_groups.cuh)."""
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wpk.performance import Floats, SharedAccess
+from wpk.performance import GATHER_SLOTS, Floats, SharedAccess
 from wpk.problems import Convolution
+from wpk.schedules.group_fragments import bundle_groups, row_chunks
 from wpk.schedules.limit import value_of
+from wpk.schedules.matrix_epilogue import passed_bytes, store_width
 from wpk.schedules.tiles.pixels import PixelTiles, patch_sides
 
 CHUNK = 8
@@ -18,15 +22,26 @@ STRIP = 8
 BANDS = f"max(1, {2 * STRIP} * warps_m // tile_q)"
 """Strips of a tile below each other, as limits have them."""
 
-_ELEMENT, _CHUNK_BYTES = 2, 16
+_CHUNK_BYTES = 16
 _TILE = 8  # filters
 _STEP_ROWS = 2 * STRIP
-_OTHER_REGISTERS = 44  # addresses, places of copies; read from ptxas reports
-_BLOCK_SLOTS, _COPY_SLOTS, _FILTER_SLOTS = 130.0, 14.0, 1.5
-"""Issue slots of a thread, of its copy of a chunk (its pixel, its bounds), and of a word of a filter."""
+_OTHER_REGISTERS = 56  # addresses, places of copies; read from ptxas reports
 
-_STEP_SLOTS, _VECTOR_SLOTS, _NAN_SLOTS = 40.0, 20.0, 1.0
-"""Of a step down the strips, of a vector that it stores, and of a sum that may be no number."""
+_BLOCK_SLOTS, _TILE_SLOTS, _STEP_SLOTS = 100.0, 100.0, 45.0
+"""Issue slots of a thread besides those below; all of them are counted in nvdisasm's listings."""
+
+_COPY_SLOTS, _FILTER_SLOTS, _NAN_SLOTS = 14.0, 2.0, 1.25
+"""Those of a copy of 16 bytes, of 16 bytes of filters, and of a sum that may be no number."""
+
+_STORE_SLOTS = {"columns": 6.0, "eights": 9.0, "fours": 31.0}
+"""Of a thread's four sums of a tile of filters, beside what is computed of them: by columns in registers
+(column_epilogue.cuh), or by rows in vectors of so many (tile_store.cuh)."""
+
+_LINE_BYTES, _PORT_BYTES = 128, 128
+_VECTOR_LINES = 4  # of memory, that a warp's load of 16 bytes a lane touches
+_CHAIN_CYCLES, _PRODUCT_CYCLES, _NAN_CYCLES = 200.0, 33.0, 60.0
+"""What a step down the strips takes one after another, however little there is to do: fragments, staging, the store;
+a product that waits for the one before (arXiv 2402.13499); a vote. From latencies; assumed, not fitted."""
 
 
 def few_channels(channels: int) -> bool:
@@ -60,17 +75,17 @@ class GroupTiles(PixelTiles):
     @property
     def is_mixed(self) -> bool:
         """Whether groups come in bundles of two, which share a chunk or a tile."""
-        return self.channels % CHUNK != 0 or self.filters % _TILE != 0
+        return bundle_groups(self.problem) > 1
 
     @property
     def bundle_filters(self) -> int:
         """Of a group, or of the two of a bundle."""
-        return self.filters * (1 + self.is_mixed)
+        return self.filters * bundle_groups(self.problem)
 
     @property
     def row_chunks(self) -> int:
         """Chunks of a bundle under a row of the filter."""
-        return self.problem.filter[1] * (1 + self.is_mixed) * self.channels // CHUNK
+        return row_chunks(self.problem)
 
     @property
     def held(self) -> int:
@@ -166,40 +181,101 @@ class GroupTiles(PixelTiles):
         return loads
 
     @cached_property
-    def products(self) -> Floats:
-        """Instructions of a warp for a tile that multiply, halves of a step included."""
-        rows, _ = self.problem.filter
-        products: Floats = self.steps * self.tiles_n * rows * -(-self.row_chunks // 2)
-        return products
-
-    @cached_property
     def copies(self) -> Floats:
         """Chunks of a patch that a thread asks for."""
         copies: Floats = np.ceil(self.pixels / (self.threads // self.pixel_chunks))
         return copies
 
+    @property
+    def _filter_vectors(self) -> Floats:
+        """Vectors of filters that a thread loads."""
+        return self.tiles_n * -(-self.held // 4)
+
     @cached_property
     def block_slots(self) -> Floats:
         """Issue slots of a thread for all tiles of its block."""
-        slots: Floats = _BLOCK_SLOTS + self.held * self.tiles_n * _FILTER_SLOTS
+        slots: Floats = _BLOCK_SLOTS + self._filter_vectors * _FILTER_SLOTS
         return slots
 
     @cached_property
+    def _by_columns(self) -> NDArray[np.bool_]:
+        """Whether epilogues are computed in registers: `ColumnEpilogue` of column_epilogue.cuh."""
+        alike = passed_bytes(self.problem) == self.problem.y.dtype.bytes
+        width = store_width(
+            replace(self.problem, groups=1)
+        )  # a block's filters are those of several
+        is_for = alike and self.problem.y.dtype.bytes == 2 and width == _TILE
+        return is_for & np.isin(self.tiles_n, (1, 2, 4, 8))
+
+    @cached_property
     def tile_slots(self) -> Floats:
-        """Issue slots of a thread for each tile: copies, products, what becomes of the sums of each step."""
-        copies = self.copies * _COPY_SLOTS
-        vectors = self.tiles_n / 2 * _VECTOR_SLOTS
-        sums = self.tiles_n * 4 * _NAN_SLOTS * self.is_mixed
-        slots: Floats = copies + self.products + self.steps * (_STEP_SLOTS + vectors + sums)
+        """Issue slots of a thread for each tile: copies, and what becomes of the sums of each step."""
+        wide = np.where(self.tiles_n % 2 == 0, _STORE_SLOTS["eights"], _STORE_SLOTS["fours"])
+        stored = np.where(self._by_columns, _STORE_SLOTS["columns"], wide)
+        sums = self.tiles_n * (stored + 4 * _NAN_SLOTS * self.is_mixed)
+        # What comes to shared memory is counted as gathered (`wpk.performance.rates`), which takes more.
+        copies = self.copies * (_COPY_SLOTS - GATHER_SLOTS * 32 * _CHUNK_BYTES / _LINE_BYTES)
+        slots: Floats = _TILE_SLOTS + copies + self.steps * (_STEP_SLOTS + sums)
         return slots
+
+    @cached_property
+    def block_port_cycles(self) -> Floats:
+        """Cycles of the port of L1 and shared memory for a block's filters: a line each."""
+        cycles: Floats = self.threads / 32 * self._filter_vectors * _VECTOR_LINES
+        return cycles
+
+    @cached_property
+    def tile_port_cycles(self) -> Floats:
+        """The same for each tile, fragments aside: 128 bytes of shared memory, or a line of memory, a cycle.
+
+        Fitted to version 2 of this template, measured on an H100 (docs/decisions/0089-strips-of-groups.md).
+        """
+        pixel = self.pixel_chunks * _CHUNK_BYTES
+        copies = self.pixels * (pixel / _PORT_BYTES + np.ceil(pixel / _LINE_BYTES))
+        staged = 4 * self.tiles_n * np.where(self._by_columns, 1.0, 2.0)
+        lines = np.ceil(self.tiles_n * _TILE * self.problem.y.dtype.bytes / _LINE_BYTES)
+        passed = passed_bytes(self.problem) / self.problem.y.dtype.bytes
+        step = staged + _STEP_ROWS * lines * passed
+        cycles: Floats = copies + self.threads / 32 * self.steps * step
+        return cycles
+
+    @cached_property
+    def chain_cycles(self) -> Floats:
+        """Cycles that a warp takes for a tile, however little it computes."""
+        products = (-(-self.row_chunks // 2)) * (1 if self.is_carried else self.problem.filter[0])
+        step = _CHAIN_CYCLES + _PRODUCT_CYCLES * products + _NAN_CYCLES * self.is_mixed
+        cycles: Floats = self.steps * step
+        return cycles
 
     def transactions(self, transaction_bytes: int) -> tuple[Floats, Floats]:
         """Count the global memory transactions that load a block's filters, and a patch."""
-        taps = self.problem.filter[0] * self.problem.filter[1]
-        row = -(-taps * self.channels // CHUNK) * CHUNK * _ELEMENT / transaction_bytes
         pixel = np.ceil(self.pixel_chunks * _CHUNK_BYTES / transaction_bytes)
-        filters: Floats = self.columns["block_n"] * row
-        return filters, self.pixels * pixel
+        vectors = self._filter_vectors * self.columns["warps_n"]
+        filters: Floats = vectors * 32 * _CHUNK_BYTES / transaction_bytes
+        return filters, self._inside * pixel
+
+    @cached_property
+    def _inside(self) -> Floats:
+        """Pixels of a patch that lie in the image, on average: others are zeros that nobody loads."""
+        inside = np.ones_like(self.pixels)
+        problem = self.problem
+        axes = (("tile_p", problem.p, problem.h), ("tile_q", problem.q, problem.w))
+        for axis, (name, outputs, size) in enumerate(axes):
+            stride, span = problem.stride[axis], problem.dilation[axis] * (problem.filter[axis] - 1)
+            of_tile = {}
+            for tile in np.unique(self.columns[name]):
+                begin = np.arange(0, outputs, tile) * stride - problem.pad[axis]
+                end = np.minimum(begin + (tile - 1) * stride + span + 1, size)
+                of_tile[int(tile)] = np.maximum(end - np.maximum(begin, 0), 0).mean()
+            inside = inside * np.array([of_tile[int(tile)] for tile in self.columns[name]])
+        return inside
+
+    @cached_property
+    def stored(self) -> Floats:
+        """Elements of the output that a tile has on average: tiles reach over the image's edge."""
+        pixels = self.problem.p * self.problem.q / self.tiles_of_image
+        stored: Floats = pixels * self.columns["block_n"]
+        return stored
 
     @cached_property
     def tile_flops(self) -> Floats:
