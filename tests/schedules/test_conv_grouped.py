@@ -1,13 +1,18 @@
 """Convolutions of groups of few channels: numbers on the emulator, groups that do not touch each other, refusals."""
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from subjects.problems import channels_first, channels_last, convolution
 from support.faults.planter import Fault, change, drop, plant
+from support.machine_code.compiled_units import assert_compiles_as_modelled
+from support.machine_code.disassembly import listing
 from support.problems.warpgroup_layers import limited
 
 from wpk.build import load_nvrtc
@@ -19,6 +24,7 @@ from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue
 from wpk.schedules import packings
 from wpk.schedules.conv_grouped import ConvGroupedTemplate, GroupedSchedule
+from wpk.schedules.tiles.groups import GroupTiles
 from wpk.targets.registry import find_target
 
 TEMPLATE = ConvGroupedTemplate()
@@ -314,6 +320,54 @@ def test_what_is_legal_compiles_and_nothing_else(schedule: GroupedSchedule) -> N
     else:
         with pytest.raises(CompileError):
             load_nvrtc().compile(source, H200.arch)
+
+
+WIDE = GroupedSchedule(14, 16, block_n=64, warps_m=2, warps_n=2, tiles=2, early=1)
+LAYERS: dict[str, tuple[dict[str, Any], GroupedSchedule]] = {
+    "4 channels": ({"c": 128, "groups": 32, "size": 56}, WIDE),
+    "8 channels": ({"c": 256, "groups": 32, "size": 28}, WIDE),
+    "16 channels": ({"c": 512, "groups": 32, "size": 28}, WIDE),
+    "24 channels": ({"c": 192, "groups": 8, "size": 28}, replace(WIDE, block_n=48)),
+    "32 channels": ({"c": 256, "groups": 8, "size": 28}, replace(WIDE, warps_n=4)),
+    "4 channels, strided": (
+        {"c": 128, "groups": 32, "size": 56, "stride": 2},
+        replace(WIDE, tile_p=4, tile_q=8, warps_m=1, tiles=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16])
+def test_compiles_as_modelled(name: str, precision: Precision) -> None:
+    given, schedule = LAYERS[name]
+    problem = convolution(**given, n=32, precision=precision, bias=DType.FP32, relu=True)
+    assert_compiles_as_modelled(TEMPLATE, problem, schedule, "hmma")
+
+
+def test_a_step_down_the_strips_takes_few_instructions(tmp_path: Path) -> None:
+    """512 sums of a warp: 24 products of 4 loads of fragments, 2 vectors stored; 100 in all as this was written."""
+    given, schedule = LAYERS["8 channels"]
+    problem = convolution(**given, n=32, bias=DType.FP32, relu=True)
+    (source,) = TEMPLATE.instantiate(problem, replace(schedule, tiles=1))
+    text = listing(load_nvrtc().compile(source, "sm_90a").cubin, tmp_path)
+    counts = Counter(re.findall(r"\b(HMMA|LDSM|STS|LDS.128|STG.E.128)\b", text))
+    ahead, steps = 2, 3  # rows before the loop, and those of its body
+    assert counts["HMMA"] == steps * 24 + 24
+    assert counts["LDSM"] == (ahead + steps) * 6
+    assert counts["STS"] == steps * 8
+    assert counts["STG.E.128"] == counts["LDS.128"] == steps * 2
+    assert len(re.findall(r"^\s+/\*[0-9a-f]{4}\*/", text, re.MULTILINE)) < 1000
+
+
+def test_estimates_of_patches_leave_out_what_nobody_loads() -> None:
+    problem = convolution(c=64, groups=8, size=16, n=4)
+    narrow, wide = (
+        GroupTiles(problem, replace(TILE, tile_q=tile, warps_m=2, tile_p=4).columns())
+        for tile in (16, 32)
+    )
+    assert wide.pixels[0] > narrow.pixels[0]
+    assert wide.transactions(32)[1] == narrow.transactions(32)[1]
+    assert wide.stored[0] == narrow.stored[0]
 
 
 def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:

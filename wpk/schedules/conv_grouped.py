@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.dims import ceil_div, product
 from wpk.dtypes import Precision
@@ -150,6 +151,10 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
             beside_cycles=of.block_port_cycles + of.tile_port_cycles * steps,
             chain_cycles=of.chain_cycles,
         )
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """See `ScheduleTemplate.families`: whether several small blocks of an SM, or a block's patches, hide latencies."""
+        return np.asarray(columns["tiles"] > 1, np.int64)
 
     def shared_accesses(
         self, problem: Convolution, schedule: GroupedSchedule

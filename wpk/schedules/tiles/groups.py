@@ -25,7 +25,10 @@ BANDS = f"max(1, {2 * STRIP} * warps_m // tile_q)"
 _CHUNK_BYTES = 16
 _TILE = 8  # filters
 _STEP_ROWS = 2 * STRIP
-_OTHER_REGISTERS = 56  # addresses, places of copies; read from ptxas reports
+_OTHER_REGISTERS, _TILE_REGISTERS = (
+    12,
+    14,
+)  # addresses, and what a tile's way to memory takes; from ptxas reports
 
 _BLOCK_SLOTS, _TILE_SLOTS, _STEP_SLOTS = 100.0, 100.0, 45.0
 """Issue slots of a thread besides those below; all of them are counted in nvdisasm's listings."""
@@ -164,10 +167,9 @@ class GroupTiles(PixelTiles):
 
     @cached_property
     def registers(self) -> Floats:
-        """All filters, the sums of rows that are under way, fragments of a row of the patch, the rest."""
-        row = 2.0 * self.row_chunks * (1 + self.row_chunks % 2)
-        sums = 4 * self.live * self.tiles_n
-        registers: Floats = self.held * self.tiles_n + sums + row + _OTHER_REGISTERS
+        """All filters, the sums of rows that are under way, the rest."""
+        of_tile = self.held_and_sums + _TILE_REGISTERS
+        registers: Floats = of_tile * self.tiles_n + _OTHER_REGISTERS
         return registers
 
     @cached_property
