@@ -22,7 +22,7 @@ from wpk.schedules.matrix_epilogue import epilogue_members, passed_bytes
 from wpk.schedules.multiplication import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.tiles import mma
-from wpk.schedules.tiles.groups import BANDS, CHUNK, STRIP, GroupTiles, few_channels, few_filters
+from wpk.schedules.tiles.groups import BANDS, CHUNK, STRIP, GroupTiles, keeps_apart
 from wpk.schedules.tiles.matrix import target_limits, up_to
 from wpk.schedules.tiles.pixels import THREADS, PixelSchedule, patch_sides
 from wpk.schedules.unit import Type, Wide
@@ -204,9 +204,9 @@ def _why_no_groups(problem: Convolution) -> str | None:
     words = f"{problem.groups} groups of {channels} channels and {filters} filters"
     if channels > _MOST_CHANNELS:
         return f"{words}: at most {_MOST_CHANNELS} channels are carried"
-    if not few_channels(channels):
+    if not keeps_apart(channels):
         return f"{words}: chunks are of {CHUNK} channels, of one group or of two"
-    if not few_filters(filters):
+    if not keeps_apart(filters):
         return f"{words}: tiles have {CHUNK} filters, of one group or of two"
     if (held := GroupTiles.of(problem).held_and_sums) > _MOST_HELD:
         return f"{words}: a thread would hold {held} words of filters and sums, at most {_MOST_HELD} are"

@@ -25,10 +25,8 @@ BANDS = f"max(1, {2 * STRIP} * warps_m // tile_q)"
 _CHUNK_BYTES = 16
 _TILE = 8  # filters
 _STEP_ROWS = 2 * STRIP
-_OTHER_REGISTERS, _TILE_REGISTERS = (
-    12,
-    14,
-)  # addresses, and what a tile's way to memory takes; from ptxas reports
+_OTHER_REGISTERS, _TILE_REGISTERS = 12, 14
+"""Of addresses, and of what each tile of filters takes on its way to memory; read from ptxas reports."""
 
 _BLOCK_SLOTS, _TILE_SLOTS, _STEP_SLOTS = 100.0, 100.0, 45.0
 """Issue slots of a thread besides those below; all of them are counted in nvdisasm's listings."""
@@ -47,14 +45,9 @@ _CHAIN_CYCLES, _PRODUCT_CYCLES, _NAN_CYCLES = 200.0, 33.0, 60.0
 a product that waits for the one before (arXiv 2402.13499); a vote. From latencies; assumed, not fitted."""
 
 
-def few_channels(channels: int) -> bool:
-    """Return whether chunks are of one group, or of two whole ones."""
-    return channels == CHUNK // 2 or channels % CHUNK == 0
-
-
-def few_filters(filters: int) -> bool:
-    """Return whether tiles of eight filters are of one group, or of two whole ones."""
-    return filters == _TILE // 2 or filters % _TILE == 0
+def keeps_apart(count: int) -> bool:
+    """Return whether eights of so many channels, or filters, are of one group or of two whole ones."""
+    return count == CHUNK // 2 or count % CHUNK == 0
 
 
 class GroupTiles(PixelTiles):
