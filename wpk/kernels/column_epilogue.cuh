@@ -96,7 +96,7 @@ public:
         static_assert(Shape::stagingBytes % 128 == 0, "chunks are chosen by the bits of an offset");
         const int lane = laneIndex(), staging = warpIndex() * Shape::stagingBytes;
         const int written = staging + Tile::offset(lane / 4, 0) + lane % 4 * 4; // chunk 0 of the lane's row
-        __syncwarp(); // the rows staged before have been read
+        __syncwarp();                                                           // the rows staged before have been read
         WPK_UNROLL
         for (int j = 0; j < Shape::tilesN; ++j)
         {
