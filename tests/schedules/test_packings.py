@@ -56,6 +56,26 @@ def test_filters_come_back(name: str, problem: Convolution, dtype: Any) -> None:
     np.testing.assert_array_equal(packings.unpack(name, packed, problem), expected)
 
 
+@pytest.mark.parametrize(("c", "k"), [(20, 20), (20, 40), (40, 20), (40, 40), (120, 80)])
+def test_filters_of_groups_come_back(c: int, k: int) -> None:
+    problem = convolution(c, k, groups=5)
+    array = logical(problem, np.float16)
+    packed = packings.pack("group_mma", array, problem)
+    assert packed.shape == packings.packed_shape("group_mma", problem, 2)
+    np.testing.assert_array_equal(packings.unpack("group_mma", packed, problem), array)
+
+
+def test_a_lane_has_two_channels_of_a_filter_and_none_of_the_other_group() -> None:
+    problem = convolution(8, 8, groups=2)  # of 3 x 2 taps, each of one chunk
+    array = logical(problem, np.float16)
+    words = packings.pack("group_mma", array, problem)[0].reshape(2, 8, 4, 4, 2)
+    np.testing.assert_array_equal(words[1, 2, 1, 1], array[2, 2:4, 2, 1])  # the sixth word
+    np.testing.assert_array_equal(words[0, 5, 2, 3], array[5, 0:2, 1, 1])  # the fourth
+    assert not words[:, 2, 2:].any()
+    assert not words[:, 5, :2].any()
+    assert not words[1, :, :, 2:].any()
+
+
 @pytest.mark.parametrize("name", NK)
 def test_matrices_come_back(name: str) -> None:
     array = np.random.default_rng(2).standard_normal((147, 10)).astype(np.float32)

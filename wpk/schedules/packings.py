@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.problems import Convolution, Matmul
+from wpk.schedules.group_fragments import fragments_shape, pack_fragments, unpack_fragments
 
 Array = NDArray[Any]
 
@@ -246,6 +247,7 @@ PACKINGS: dict[str, Packing] = {
     **{f"krsc_pad{vector}_tf32": _rounded(_krsc(vector)) for vector in (1, 2, 4)},
     **{f"krsc_pad{vector}_nearest": _nearest(_krsc(vector)) for vector in (1, 4)},
     "depthwise_rsk": Packing(_pack_depthwise, _unpack_depthwise, _depthwise_shape),
+    "group_mma": Packing(pack_fragments, unpack_fragments, fragments_shape),
     "patch": _PATCH,
     "patch_tf32": _rounded(_PATCH),
     "nk_pad": _NK,

@@ -9,6 +9,8 @@
 //   A, 4 words:   [0] (row g, k 2t..2t+1)  [1] (g + 8, 2t..)  [2] (g, 2t + 8..)  [3] (g + 8, 2t + 8..)
 //   B, 2 words:   [0] (k 2t..2t+1, column g)   [1] (k 2t + 8..2t + 9, column g)
 //
+// In half a step, m16n8k8, only A[0], A[1] and B[0].
+//
 // Tf32, m16n8k8, one value a register (a float; roundToTf32 rounds, the unit itself cuts the low 13 bits):
 //   A, 4 words:   [0] (row g, k t)   [1] (g + 8, t)   [2] (g, t + 4)   [3] (g + 8, t + 4)
 //   B, 2 words:   [0] (k t, column g)   [1] (k t + 4, column g)
@@ -114,6 +116,22 @@ WPK_DEVICE void mmaSync(float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2
 }
 #undef WPK_MMA_SYNC
 
+#define WPK_MMA_SYNC(TYPE)                                                  \
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32." TYPE "." TYPE      \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};" \
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                    \
+        : "r"(a[0]), "r"(a[1]), "r"(b[0]))
+
+template <class T>
+WPK_DEVICE void mmaSyncHalf(float (&d)[4], const uint32 (&a)[2], const uint32 (&b)[1])
+{
+    if constexpr (isSame<T, Half>)
+        WPK_MMA_SYNC("f16");
+    else
+        WPK_MMA_SYNC("bf16");
+}
+#undef WPK_MMA_SYNC
+
 #define WPK_MMA_SYNC(A, B)                                                              \
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." A "." B                       \
                  ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
@@ -189,6 +207,29 @@ WPK_DEVICE void mmaTile(T, Sum (&acc)[TM][TN][4], const uint32 (&a)[TM][4], cons
 #else
     emulated::MmaTileOperands operands{acc[0][0], a[0], b[0], TM, TN, detail::EmulatedMma<T>::type};
     wpk_emulator_collective(~0u, emulated::Collective::mmaTile, &operands);
+#endif
+}
+
+// The same over half a step, k 0..7: of each fragment the first half, A[0], A[1] and B[0]. Of Half and Bfloat16.
+template <class T, int TM, int TN>
+WPK_DEVICE void mmaHalfTile(T, float (&acc)[TM][TN][4], const uint32 (&a)[TM][2], const uint32 (&b)[TN][1])
+{
+    static_assert(MmaDepth<T>::value == 16, "two bytes an element");
+#if WPK_ON_GPU
+    WPK_UNROLL
+    for (int i = 0; i < TM; ++i)
+    {
+        WPK_UNROLL
+        for (int j = 0; j < TN; ++j)
+            detail::mmaSyncHalf<T>(acc[i][j], a[i], b[j]);
+    }
+#else
+    uint32 wholeA[TM][4] = {}, wholeB[TN][2] = {};
+    for (int i = 0; i < TM; ++i)
+        memcpy(wholeA[i], a[i], sizeof a[i]);
+    for (int j = 0; j < TN; ++j)
+        wholeB[j][0] = b[j][0];
+    mmaTile(T{}, acc, wholeA, wholeB);
 #endif
 }
 

@@ -1,9 +1,12 @@
-// The patches under a tile of output pixels in a grouped convolution: several groups' channels of each pixel side by
-// side, and the fragments that mma takes from them (mma.cuh), of each group its own.
+// The patch under a tile of output pixels in a grouped convolution: several groups' channels of each pixel side by
+// side, and the fragments that mma takes from it (mma.cuh), of each bundle of groups its own.
 //
-// A group's reduction runs over (tap, channel) in chunks of eight, two of which are a step of mma: of four channels a
-// chunk is two taps, of a multiple of eight it lies within one. What is behind the last tap becomes zero in registers,
-// on both sides: a pixel that is there could be infinite.
+// A bundle is one group; or two, where a group's channels are half a chunk of eight or its filters half a tile of
+// eight. Its reduction runs, for each row of the filter, over (tap, chunk), two of which are a step of mma; a chunk
+// that is left over is half a step.
+//
+// Warps walk down strips of eight columns, two at once. What is loaded of a row of the patch is multiplied by all rows
+// of the filter, for the output rows that it is under.
 #pragma once
 
 #include <wpk/kernels/copies/async_copy.cuh>
@@ -21,186 +24,209 @@ struct GroupShape
 {
     using Stored = typename MmaStored<T>::Type;
     static_assert(sizeof(Stored) == 2, "products of 16 bits");
-    static constexpr int kChunk = 8, kChunkBytes = 16; // elements
-    static constexpr int tileQ = Schedule::tile_q;
-    static constexpr int blockM = Schedule::tile_p * tileQ, blockN = Schedule::block_n;
+    static constexpr int kChunk = 8, kChunkBytes = 16, kStrip = 8; // elements, bytes, columns
+    static constexpr int tileP = Schedule::tile_p, tileQ = Schedule::tile_q;
+    static constexpr int blockM = tileP * tileQ, blockN = Schedule::block_n;
     static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n;
     static constexpr int threads = warpsM * warpsN * kWarpSize;
-    static constexpr int warpM = blockM / warpsM, warpN = blockN / warpsN;
-    static constexpr int tilesM = warpM / 16, tilesN = warpN / 8;
+    // Of a warp's step down a pair of strips.
+    static constexpr int warpM = 2 * kStrip, warpN = blockN / warpsN;
+    static constexpr int tilesM = 1, tilesN = warpN / 8;
 
-    static constexpr int taps = Problem::filter_h * Problem::filter_w;
-    static constexpr int chunks = ceilDivide(taps * Problem::c, kChunk), steps = ceilDivide(chunks, 2);
-    static constexpr int filterRow = chunks * kChunk; // elements of a packed filter
-    // Groups that share a tile of eight filters, whose sums are kept apart; and tiles that have the same group.
-    static constexpr int parts = Problem::k < 8 ? 8 / Problem::k : 1;
-    static constexpr int tilesOfGroup = Problem::k < 8 ? 1 : minOf(Problem::k, warpN) / 8;
-    static constexpr int runs = tilesN / tilesOfGroup;
+    // Strips lie side by side, and in bands one below the other where that gives each warp a pair.
+    static constexpr int stripsARow = tileQ / kStrip;
+    static constexpr int bands = maxOf(1, 2 * warpsM / stripsARow), pairs = maxOf(1, stripsARow / (2 * warpsM));
+    static constexpr int walk = tileP / bands; // rows of output pixels of a strip
+    static_assert(tileQ % kStrip == 0 && stripsARow * bands == 2 * warpsM * pairs, "warps have whole pairs of strips");
+    static_assert(walk * bands == tileP, "bands are of as many rows");
+
+    static constexpr bool isMixed = Problem::c % kChunk != 0 || Problem::k % 8 != 0; // bundles of two groups
+    static constexpr int bundleGroups = isMixed ? 2 : 1, bundleFilters = bundleGroups * Problem::k;
+    static constexpr int bundleChunks = bundleGroups * Problem::c / kChunk;
+    static constexpr int bundleTiles = minOf(bundleFilters, warpN) / 8, bundles = tilesN / bundleTiles; // of a warp
+    static_assert(warpN % 8 == 0 && blockN % bundleFilters == 0, "a block has whole bundles");
+    static_assert(warpN % bundleFilters == 0 || bundleFilters % warpN == 0, "a warp has whole bundles, or a part");
+
+    static constexpr int rowChunks = Problem::filter_w * bundleChunks, rowSteps = rowChunks / 2; // of a filter's row
+    static constexpr bool isOdd = rowChunks % 2 != 0;
+    // Rows of sums that a row of the patch is added to: those of all of the filter's rows, or one after another.
+    static constexpr bool isCarried = Problem::stride_h == 1 && Problem::dilation_h == 1;
+    static constexpr int live = isCarried ? Problem::filter_h : 1;
+    static constexpr int atOnce = isOdd && bundles % 2 == 0 ? 2 : 1; // bundles, whose chunks that are left share a load
 
     static constexpr int blockChannels = blockN / Problem::k * Problem::c;
     static constexpr int pixelChunks = ceilDivide(blockChannels, kChunk);
     static constexpr int pixelBytes = (pixelChunks | 1) * kChunkBytes; // odd chunks: eight neighbours lie in all banks
-    static constexpr int rows =
-        (Schedule::tile_p - 1) * Problem::stride_h + (Problem::filter_h - 1) * Problem::dilation_h + 1;
+    static constexpr int rows = (tileP - 1) * Problem::stride_h + (Problem::filter_h - 1) * Problem::dilation_h + 1;
     static constexpr int columns = (tileQ - 1) * Problem::stride_w + (Problem::filter_w - 1) * Problem::dilation_w + 1;
-    static constexpr int patchBytes = rows * columns * pixelBytes;
-    // As in MmaShape.
-    static constexpr int stagingStride = warpN + 8;
+    static constexpr int rowBytes = columns * pixelBytes, patchBytes = rows * rowBytes;
+    static constexpr int patches = Schedule::tiles > 1 ? 2 : 1;
+    static constexpr int stagingStride = warpN + (warpN % 16 == 0 ? 8 : 16); // rows begin eight banks apart
     static constexpr int stagingBytes = 16 * stagingStride * 4;
-    static constexpr int sharedBytes = patchBytes + warpsM * warpsN * stagingBytes;
+    static constexpr int sharedBytes = patches * patchBytes + warpsM * warpsN * stagingBytes;
 
-    // Bytes from an output pixel's first tap to another one of its taps.
-    static WPK_DEVICE constexpr int tapOffset(int tap)
-    {
-        const int down = tap / Problem::filter_w * Problem::dilation_h,
-                  right = tap % Problem::filter_w * Problem::dilation_w;
-        return (down * columns + right) * pixelBytes;
-    }
-    // From an output pixel's first tap to a chunk that lies within a tap.
+    // From an output pixel's first tap in a row of the patch to a chunk of the bundle.
     static WPK_DEVICE constexpr int chunkOffset(int chunk)
     {
-        return tapOffset(chunk * kChunk / Problem::c) + chunk * kChunk % Problem::c * 2;
+        return chunk / bundleChunks * Problem::dilation_w * pixelBytes + chunk % bundleChunks * kChunkBytes;
     }
 };
+
+// The pixels of a step down the strips of a tile, as a map of rows (epilogue.cuh): sixteen of each pair of strips.
+template <class Problem, class Shape>
+struct StripRows
+{
+    int image, p, q; // of the first strip's
+
+    template <class Tensor>
+    WPK_DEVICE int64 offset(int row) const
+    {
+        return computedHere(
+            image * Tensor::outer + (p + down(row)) * Tensor::middle + (q + right(row)) * Tensor::inner);
+    }
+    static WPK_DEVICE constexpr int down(int row)
+    {
+        return row / Shape::kStrip / Shape::stripsARow * Shape::walk;
+    }
+    static WPK_DEVICE constexpr int right(int row)
+    {
+        return row / Shape::kStrip % Shape::stripsARow * Shape::kStrip + row % Shape::kStrip;
+    }
+};
+
+// Pixels of a tile that reaches over the image's edge are not stored (tile_store.cuh).
+template <class Problem, class Shape>
+WPK_DEVICE bool isRowStored(const StripRows<Problem, Shape>& strips, int row, int)
+{
+    return (Problem::p % Shape::tileP == 0 || strips.p + strips.down(row) < Problem::p)
+           && (Problem::q % Shape::tileQ == 0 || strips.q + strips.right(row) < Problem::q);
+}
 
 // Starts copying the patch under a tile, of a block's channels from `firstChannel` on; zeros outside of the image and
 // behind the last channel.
 template <class Shape, class Problem, class Tile>
-WPK_DEVICE void copyGroups(unsigned char* patch, const void* x, const Tile& tile, int firstChannel)
+WPK_DEVICE void copyGroups(SharedAddress patch, const void* x, const Tile& tile, int firstChannel)
 {
-    constexpr int kCopies = Shape::rows * Shape::columns * Shape::pixelChunks;
+    constexpr uint32 kChunks = Shape::pixelChunks, kColumns = Shape::columns, kPixels = Shape::rows * kColumns;
+    // Each thread has the same chunk of all of its pixels.
+    constexpr uint32 kAtOnce = Shape::threads / kChunks;
+    static_assert(kAtOnce > 0, "threads bring whole pixels");
     constexpr int kChannels = Problem::c * Problem::groups;
-    const auto* const image = static_cast<const typename Shape::Stored*>(x) + tile.image * Problem::x_n;
+    constexpr bool isWhole = Problem::groups * Problem::k % Shape::blockN == 0 && Problem::y_padding == 0;
+    // An address of its own, to which an offset is one addition.
+    const auto* const image = reinterpret_cast<const unsigned char*>(computedHere(
+        reinterpret_cast<int64>(static_cast<const typename Shape::Stored*>(x) + tile.image * Problem::x_n)));
     const int top = tile.p * Problem::stride_h - Problem::pad_h, left = tile.q * Problem::stride_w - Problem::pad_w;
-    const SharedAddress target = sharedAddress(patch);
+    // Places are computed anew for each tile: kept, they would take the registers of the filters.
+    const uint32 thread = static_cast<uint32>(computedHere(static_cast<int>(threadIdx.x)));
+    const uint32 own = thread / kChunks, chunk = thread % kChunks;
     WPK_UNROLL
-    for (int i = 0; i < ceilDivide(kCopies, Shape::threads); ++i)
+    for (uint32 first = 0; first < kPixels; first += kAtOnce)
     {
-        const int copy = static_cast<int>(threadIdx.x) + i * Shape::threads;
-        if (kCopies % Shape::threads != 0 && copy >= kCopies)
+        const uint32 pixel = first + own;
+        if ((Shape::threads % kChunks != 0 && own == kAtOnce) || (kPixels % kAtOnce != 0 && pixel >= kPixels))
             break;
-        const int pixel = copy / Shape::pixelChunks, chunk = copy % Shape::pixelChunks;
-        const int h = top + pixel / Shape::columns, w = left + pixel % Shape::columns;
-        const int channel = firstChannel + chunk * Shape::kChunk;
-        const bool exists =
-            h >= 0 && h < Problem::h && w >= 0 && w < Problem::w && channel < kChannels; // @pixel_exists
-        const int valid = exists ? minOf(Shape::kChunk, kChannels - channel) * 2 : 0;
-        const auto* const from = image + (exists ? h * Problem::x_h + w * Problem::x_w + channel : 0);
-        copyAsync<Shape::kChunkBytes>(target + pixel * Shape::pixelBytes + chunk * Shape::kChunkBytes, from, valid);
+        const int h = top + static_cast<int>(pixel / kColumns), w = left + static_cast<int>(pixel % kColumns);
+        const int channel = firstChannel + static_cast<int>(chunk) * Shape::kChunk;
+        const bool exists = static_cast<uint32>(h) < static_cast<uint32>(Problem::h) // @pixel_exists
+                            && static_cast<uint32>(w) < static_cast<uint32>(Problem::w)
+                            && (isWhole || channel < kChannels);
+        const int bytes = isWhole ? Shape::kChunkBytes : minOf(Shape::kChunk, kChannels - channel) * 2;
+        const uint32 byte =
+            (static_cast<uint32>(h) * static_cast<uint32>(Problem::x_h)
+                + static_cast<uint32>(w) * static_cast<uint32>(Problem::x_w) + static_cast<uint32>(channel))
+            * 2;
+        const auto* const from = image + static_cast<uint32>(computedHere(exists ? static_cast<int>(byte) : 0));
+        copyAsync<Shape::kChunkBytes>(
+            patch + pixel * Shape::pixelBytes + chunk * Shape::kChunkBytes, from, exists ? bytes : 0);
     }
     commitCopies();
 }
 
-// One warp's fragments of the patch.
+// What a warp multiplies of a row of the patch: the chunks of Shape::atOnce bundles.
+template <class Shape>
+struct GroupRow
+{
+    uint32 steps[Shape::atOnce][maxOf(1, Shape::rowSteps)][1][4];
+    uint32 left[2][1][2]; // the chunk that is left, of each bundle
+};
+
+// One warp's fragments of the patch under a pair of strips.
 template <class Shape, class Problem>
 class GroupFragments
 {
 public:
-    WPK_DEVICE explicit GroupFragments(const unsigned char* patch) : patch_(patch)
+    WPK_DEVICE GroupFragments(SharedAddress patch, int pair)
     {
+        using Strips = StripRows<Problem, Shape>;
         const int warpM = warpIndex() / Shape::warpsN, warpN = warpIndex() % Shape::warpsN;
-        const int channels = warpN * Shape::warpN / Problem::k * Problem::c * 2; // of the warp's first group, in bytes
-        WPK_UNROLL
-        for (int i = 0; i < Shape::tilesM; ++i)
-        {
-            const int first = warpM * Shape::warpM + i * 16;
-            if constexpr (kByMatrix)
-            {
-                rows_[i][0] = pixelOffset(first + laneIndex() % 16) + channels;
-            }
-            else
-            {
-                WPK_UNROLL
-                for (int half = 0; half < 2; ++half)
-                    rows_[i][half] = pixelOffset(first + half * 8 + laneIndex() / 4) + channels;
-            }
-        }
+        const int row = (pair * Shape::warpsM + warpM) * Shape::warpM + laneIndex() % 16;
+        const int bundle = warpN * Shape::warpN / Shape::bundleFilters;
+        first_ = patch + Strips::down(row) * Problem::stride_h * Shape::rowBytes
+                 + Strips::right(row) * Problem::stride_w * Shape::pixelBytes
+                 + bundle * Shape::bundleChunks * Shape::kChunkBytes;
     }
 
-    // Those of a step, of the warp's group `group`.
-    WPK_DEVICE void load(int step, int group, uint32 (&a)[Shape::tilesM][4]) const
+    // Those under row `row` of the strips' own patches, of the warp's bundles from `bundle` on.
+    WPK_DEVICE void load(int row, int bundle, GroupRow<Shape>& fragments) const
     {
-        const int channels = group * (Problem::c * 2);
-        if constexpr (kByMatrix)
+        constexpr int kBundleBytes = Shape::bundleChunks * Shape::kChunkBytes;
+        const SharedAddress at = first_ + row * Shape::rowBytes + bundle * kBundleBytes;
+        WPK_UNROLL
+        for (int one = 0; one < Shape::atOnce; ++one)
         {
-            const bool isWhole = step * 2 + 1 < Shape::chunks;
-            const int second = Shape::chunkOffset(isWhole ? step * 2 + 1 : step * 2);
-            const int chunk = (laneIndex() < 16 ? Shape::chunkOffset(step * 2) : second) + channels; // @chunk_chosen
             WPK_UNROLL
-            for (int i = 0; i < Shape::tilesM; ++i)
+            for (int step = 0; step < Shape::rowSteps; ++step)
             {
-                loadMatrix4(a[i], sharedAddress(patch_) + rows_[i][0] + chunk);
-                if (!isWhole)
-                    a[i][2] = a[i][3] = 0;
+                const int lower = Shape::chunkOffset(step * 2), upper = Shape::chunkOffset(step * 2 + 1);
+                loadMatrix4(fragments.steps[one][step][0], at + ofUpper(upper - lower) + lower + one * kBundleBytes);
             }
         }
-        else
+        if constexpr (Shape::isOdd)
         {
-            WPK_UNROLL
-            for (int half = 0; half < 2; ++half)
-                loadPairs(step * 2 + half, half, channels, a);
+            uint32 left[4];
+            const int next = Shape::atOnce == 2 ? kBundleBytes : 0;
+            loadMatrix4(left, at + ofUpper(next) + Shape::chunkOffset(Shape::rowChunks - 1));
+            memcpy(fragments.left, left, sizeof left);
         }
     }
 
 private:
-    static constexpr bool kByMatrix = Problem::c % Shape::kChunk == 0;
-    static_assert(kByMatrix || Problem::c == 4, "a chunk is of one tap, or of two");
-
-    static WPK_DEVICE int pixelOffset(int pixel) // of a tile, its first tap
+    // Lanes 16 to 31 give the addresses of a step's second chunk.
+    static WPK_DEVICE int ofUpper(int bytes)
     {
-        const int down = pixel / Shape::tileQ * Problem::stride_h, right = pixel % Shape::tileQ * Problem::stride_w;
-        return (down * Shape::columns + right) * Shape::pixelBytes;
+        return laneIndex() < 16 ? 0 : bytes; // @chunk_chosen
     }
 
-    // A chunk of two taps: lanes 0 and 1 of four have the first one.
-    WPK_DEVICE void loadPairs(int chunk, int half, int channels, uint32 (&a)[Shape::tilesM][4]) const
-    {
-        const int tap = chunk * 2, lane = laneIndex() % 4;
-        const int second = Shape::tapOffset(minOf(tap + 1, Shape::taps - 1));
-        const int offset =
-            (lane < 2 ? Shape::tapOffset(minOf(tap, Shape::taps - 1)) : second) + lane % 2 * 4 + channels;
-        const bool exists = tap + lane / 2 < Shape::taps; // @tap_exists
-        WPK_UNROLL
-        for (int i = 0; i < Shape::tilesM; ++i)
-        {
-            WPK_UNROLL
-            for (int row = 0; row < 2; ++row)
-            {
-                uint32& word = a[i][half * 2 + row];
-                word = 0;
-                if (tap < Shape::taps && exists)
-                    word = wpk::load<uint32, 1>(reinterpret_cast<const uint32*>(patch_ + rows_[i][row] + offset))[0];
-            }
-        }
-    }
-
-    const unsigned char* patch_;
-    int rows_[Shape::tilesM][2]; // bytes to the first taps of the lane's rows
+    SharedAddress first_; // the lane's pixel under the first tap
 };
 
-// All fragments of a warp's filters, which no kernel writes.
+// All fragments of a warp's filters, which no kernel writes. Of a bundle of two groups each filter has zeros for the
+// channels of the other one. They are packed in vectors of each tile of eight filters, those of all lanes side by side.
 template <class Shape, class Problem>
 struct GroupFilters
 {
-    uint32 words[Shape::tilesN][Shape::steps][2];
+    uint32 words[Shape::tilesN][Problem::filter_h][Shape::rowChunks];
 
     WPK_DEVICE void load(const void* filters, int firstFilter)
     {
-        const auto* const packed = static_cast<const typename Shape::Stored*>(filters);
-        const int first = firstFilter + warpIndex() % Shape::warpsN * Shape::warpN + laneIndex() / 4;
+        constexpr int kWords = Problem::filter_h * Shape::rowChunks, kVectors = ceilDivide(kWords, 4);
+        constexpr int kTiles = ceilDivide(Problem::k * Problem::groups, 8);
+        const int first = (firstFilter + warpIndex() % Shape::warpsN * Shape::warpN) / 8;
         WPK_UNROLL
         for (int j = 0; j < Shape::tilesN; ++j)
         {
-            const int filter = first + j * 8;
-            const bool exists = filter < Problem::k * Problem::groups; // @filter_exists
-            const auto* const row = packed + (exists ? filter * Shape::filterRow : 0) + laneIndex() % 4 * 2;
+            const bool exists = first + j < kTiles; // @tile_exists
+            const auto* const tile = static_cast<const uint32*>(filters) + (exists ? first + j : 0) * kVectors * 128;
             WPK_UNROLL
-            for (int chunk = 0; chunk < Shape::steps * 2; ++chunk)
+            for (int v = 0; v < kVectors; ++v)
             {
-                uint32& word = words[j][chunk / 2][chunk % 2];
-                word = 0;
-                if (chunk < Shape::chunks && exists)
-                    word = wpk::load<uint32, 1>(reinterpret_cast<const uint32*>(row + chunk * Shape::kChunk))[0];
+                auto vector = zeroVector<uint32, 4>();
+                if (exists)
+                    vector = wpk::load<uint32, 4>(tile + v * 128 + laneIndex() * 4);
+                WPK_UNROLL
+                for (int i = 0; i < minOf(4, kWords - v * 4); ++i)
+                    words[j][(v * 4 + i) / Shape::rowChunks][(v * 4 + i) % Shape::rowChunks] = vector[i];
             }
         }
     }
