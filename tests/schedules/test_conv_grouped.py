@@ -165,7 +165,10 @@ def test_the_batch_is_decided_at_run_time(
     checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     problem = convolution(c=32, groups=8, size=(6, 9), n=Extent(2, free="batch"), **_TAIL)
-    check_convolution(checking_execution, TEMPLATE, problem, TILE, batch=5)
+    for tiles in (1, 4):
+        check_convolution(
+            checking_execution, TEMPLATE, problem, replace(TILE, tiles=tiles), batch=5
+        )
 
 
 SMALL = convolution(c=32, groups=8)
