@@ -50,12 +50,12 @@ consecutive subsets taken back."""
 MOST_MISSING = 8
 """Problems that nothing was measured of, of a form that is no part of the best found and still compared as an engine."""
 
-BEGIN_SHARE = 0.5
-"""The part of that which looking for the form to begin with may take, on top: everything waits for it."""
-
 LOOK_SHARE, LOOK_SECONDS = 0.1, 120.0
 """What looking at forms by models alone may take, before measuring and again behind it: a part of the budget, and where
 there is none so many seconds. Nothing waits for it as long as kernels compile."""
+
+BEGIN_SHARE = 0.5
+"""The part of that, on top of it, which looking for the form to begin with may take: everything waits for it."""
 
 MOST_KEPT = 8
 """Lowered forms that are kept: those last looked at are what is measured next, and what engines are made of."""

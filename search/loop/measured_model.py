@@ -59,7 +59,7 @@ def measured_model(
     """Tune a model, and return its fastest whole engine.
 
     Args:
-        lowered: Its usual form.
+        lowered: Its usual form: the one that tuning begins with.
         static: What the models chose for that.
         how: How it is tuned.
         workshop: Makes engines.
