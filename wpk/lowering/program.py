@@ -77,7 +77,7 @@ class Operator:
         nodes: Names of the model's ONNX nodes that it computes.
         problem: The frozen description of its work.
         inputs: Values and constants in the order of the problem's operator inputs.
-        outputs: Values it writes: a kernel one.
+        outputs: Values it writes: a kernel one, and perhaps moments of its rows beside it.
         call: Name of the optimized graph's node (a function call or a single node) whose body is
             the operator's reference; empty for a copy that only lowering needs.
         note: Why it exists, where that is not obvious (an explicit copy, a transpose).

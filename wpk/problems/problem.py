@@ -117,7 +117,7 @@ class Problem(ABC):
         return self.accesses()[0]
 
     def writes(self) -> tuple[Access, ...]:
-        """All outputs; a kernel has one."""
+        """All outputs: that of `accesses`, and what a kernel stores beside it."""
         return (self.accesses()[1],)
 
     @abstractmethod
