@@ -56,10 +56,10 @@ def odd_case(problem: Problem) -> Case | None:
         free=_free(leading),
     )
     memory = {name: array for name, array in given.items() if name in values}
-    right, allowed = (
+    outputs_named, allowed_named = (
         {name: each[part] for name, each in zip(written, results, strict=True)} for part in (0, 1)
     )
-    result = Reference(_OUTPUT, right, allowed)
+    result = Reference(_OUTPUT, outputs_named, allowed_named)
     return Case(program, memory, result)
 
 
