@@ -302,3 +302,14 @@ def test_templates_hold_no_assembly_and_include_only_portable_headers() -> None:
         assert not [name for name in included if not re.match(r"wpk/(kernels|schedules)/", name)], (
             path
         )
+
+
+_GENERIC_LAMBDA = re.compile(r"\[[^\[\]]*\]\s*\([^()]*\bauto\b")
+
+
+def test_no_lambda_of_a_header_is_generic() -> None:
+    """NVRTC of CUDA 13.0 takes one for a function of the host, and compiles no kernel that has it."""
+    assert _GENERIC_LAMBDA.search("const auto window = [=](const auto& rows)")
+    assert not _GENERIC_LAMBDA.search("const auto patch = [=](int index)")
+    for path in (ROOT / "wpk").rglob("*.cuh"):
+        assert not _GENERIC_LAMBDA.search(path.read_text(encoding="utf-8")), path

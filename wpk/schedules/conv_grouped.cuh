@@ -16,6 +16,15 @@
 namespace wpk
 {
 
+// The part of the output that begins at a block's first filter.
+template <class Problem, class Shape, class Rows>
+WPK_DEVICE OutputWindow<Rows> groupWindow(const Rows& rows, const void* const* operands, void* y, int firstFilter)
+{
+    constexpr int kFilters = Problem::k * Problem::groups;
+    const OutputWindow<Rows> whole{rows, operands, y, Shape::blockM, kFilters, kFilters + Problem::y_padding};
+    return whole.from(0, firstFilter);
+}
+
 template <class Problem, class Schedule>
 WPK_DEVICE void convGrouped(Inputs<2 + Problem::Operands::count> inputs, int n, void* y)
 {
@@ -25,22 +34,17 @@ WPK_DEVICE void convGrouped(Inputs<2 + Problem::Operands::count> inputs, int n, 
     WPK_SHARED(unsigned char, shared);
     static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
 
-    constexpr int kFilters = Problem::k * Problem::groups;
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     const int firstChannel = firstFilter / Problem::k * Problem::c;
     const int first = static_cast<int>(blockIdx.x) * Schedule::tiles;
     const int end = minOf(first + Schedule::tiles, n * Tile::kTiles); // @tiles_end
     unsigned char* const staging = shared + Shape::patches * Shape::patchBytes;
-    const auto window = [=](const auto& rows)
-    {
-        return OutputWindow{rows, inputs.at + 2, y, Shape::blockM, kFilters, kFilters + Problem::y_padding}.from(
-            0, firstFilter);
-    };
     const auto patch = [=](int index)
     {
         return sharedAddress(shared) + (index - first) % Shape::patches * Shape::patchBytes; // @patch_of_tile
     };
-    prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(window(Tile(first)));
+    prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::threads>(
+        groupWindow<Problem, Shape>(Tile(first), inputs.at + 2, y, firstFilter));
     GroupFilters<Shape, Problem> filters;
     filters.load(inputs.at[1], firstFilter);
     waitIfEarly<Schedule>(); // @previous_awaited
@@ -48,7 +52,7 @@ WPK_DEVICE void convGrouped(Inputs<2 + Problem::Operands::count> inputs, int n, 
     using ByColumns = ColumnEpilogue<Problem, Shape>;
     ByColumns ofColumns;
     if constexpr (ByColumns::isFor)
-        ofColumns = ByColumns(window(Tile(first)));
+        ofColumns = ByColumns(groupWindow<Problem, Shape>(Tile(first), inputs.at + 2, y, firstFilter));
     WPK_KEEP_LOOP
     for (int index = first; index < end; ++index)
     {
@@ -71,7 +75,8 @@ WPK_DEVICE void convGrouped(Inputs<2 + Problem::Operands::count> inputs, int n, 
                 float acc[Shape::tilesM][Shape::tilesN][4];
                 memcpy(acc, sums.of, sizeof acc);
                 const StripRows<Problem, Shape> rows{tile.image, tile.p + step, tile.q};
-                const auto ofPair = window(rows).from(pair * Shape::warpsM * Shape::warpM, 0);
+                const auto ofPair = groupWindow<Problem, Shape>(rows, inputs.at + 2, y, firstFilter)
+                                        .from(pair * Shape::warpsM * Shape::warpM, 0);
                 if constexpr (ByColumns::isFor)
                     ofColumns.store(acc, staging, ofPair);
                 else
