@@ -328,3 +328,16 @@ def test_machine_code_keeps_all_in_registers(problem: Matmul, schedule: WgmmaSch
     (source,) = WGMMA.instantiate(problem, schedule)
     resources = load_nvrtc().compile(source, "sm_90a").resources
     assert resources.spill_store_bytes == resources.stack_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("problem", "schedule"),
+    [
+        (storing(6304, 768, 768), WgmmaSchedule(128, 128, 64, 4, persistent=132, pingpong=1)),
+        (reading(6304, 3072, 768), WgmmaSchedule(128, 128, 64, 4, persistent=132, pingpong=1)),
+        (reading(6304, 3072, 768), WgmmaSchedule(128, 256, 64, 3, persistent=132)),
+    ],
+    ids=lambda each: each.words() if isinstance(each, Matmul) else str(each),
+)
+def test_what_would_spill_is_not_legal(problem: Matmul, schedule: WgmmaSchedule) -> None:
+    assert "would spill" in (WGMMA.why_illegal(problem, schedule, H200) or "")

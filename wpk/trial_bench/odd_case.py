@@ -37,8 +37,8 @@ def odd_case(problem: Problem) -> Case | None:
         and not access.tensor.constant
         and index not in problem.constant_inputs
     }
-    for name, access, (right, _) in zip(written, outputs, results, strict=True):
-        values[name] = _value(name, access, right.shape, leading)
+    for name, access, (exact, _) in zip(written, outputs, results, strict=True):
+        values[name] = _value(name, access, exact.shape, leading)
     constants = {
         name: _laid_out(access, given[name])
         if access is not None and access.tensor.constant
@@ -56,10 +56,10 @@ def odd_case(problem: Problem) -> Case | None:
         free=_free(leading),
     )
     memory = {name: array for name, array in given.items() if name in values}
-    outputs_named, allowed_named = (
-        {name: each[part] for name, each in zip(written, results, strict=True)} for part in (0, 1)
+    right, allowed = (
+        dict(zip(written, [each[part] for each in results], strict=True)) for part in (0, 1)
     )
-    result = Reference(_OUTPUT, outputs_named, allowed_named)
+    result = Reference(_OUTPUT, right, allowed)
     return Case(program, memory, result)
 
 

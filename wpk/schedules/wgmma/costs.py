@@ -56,7 +56,7 @@ _MOMENTS, _MOMENTS_IN_LOOP, _CENTRED = (
     20,
 )  # of rows that are normalised, with their means; as the others
 
-_KNOWN_MOMENTS, _KNOWN_IN_LOOP, _STORED_MOMENTS = 4, 12, 5  # as the others
+_KNOWN_MOMENTS, _KNOWN_IN_LOOP, _STORED_MOMENTS = 4, 12, 7  # as the others
 
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
