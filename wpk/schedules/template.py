@@ -306,7 +306,7 @@ def _grid(axes: Mapping[str, tuple[int, ...]], limits: Sequence[Limit]) -> Colum
     count = 1
     named = [(each, each.names) for each in limits]
     for name, choices in axes.items():
-        if len(choices) > 1:
+        if len(choices) != 1:
             columns = {of: np.repeat(values, len(choices)) for of, values in columns.items()}
         columns[name] = np.tile(np.asarray(choices, np.int64), count)
         fresh = (each for each in named if name in each[1] or not each[1])
