@@ -256,6 +256,12 @@ READING_FAULTS = [
     Fault("moments of another row", change("row_of_moments", "i * 8", "i * 4")),
     Fault("rows keep their means", change("mean_taken", "-=", "+=")),
 ]
+OF_LOWER_ROWS = Fault(
+    "lower rows have the moments of the upper",
+    change("moments_of_product", "product * Shape::kProductRows", "0"),
+)
+IN_TURNS = WgmmaSchedule(128, 32, 64, 2, persistent=2, pingpong=1)
+"""Each warpgroup multiplies twice 64 rows."""
 
 
 def test_right_kernels_pass_where_faults_are_planted(checking_execution: Any) -> None:
@@ -277,6 +283,13 @@ def test_faults_of_reading_are_seen(fault: Fault, checking_execution: Any) -> No
     wrong = plant(WGMMA, fault)
     with pytest.raises((EmulatorError, AssertionError)):
         assert error_of_read(checking_execution, wrong, problem, schedule, 50.0) <= 1
+
+
+def test_products_one_below_the_other_have_moments_of_their_own(checking_execution: Any) -> None:
+    problem, wrong = reading(197, 40, 160), plant(WGMMA, OF_LOWER_ROWS)
+    assert error_of_read(checking_execution, WGMMA, problem, IN_TURNS, 50.0) <= 1
+    with pytest.raises((EmulatorError, AssertionError)):
+        assert error_of_read(checking_execution, wrong, problem, IN_TURNS, 50.0) <= 1
 
 
 @pytest.mark.parametrize(

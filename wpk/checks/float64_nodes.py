@@ -64,16 +64,17 @@ class NodeEvaluator:
             narrows: Whether a cast rounds to the 16-bit type that it names, as kernels do.
             in_double: Whether it is computed in fp64, from which a cast to fp32 rounds as well.
         """
-        self.node = told_apart(_widened_node(node))
+        self.node = _widened_node(node)
+        apart = told_apart(self.node)
         self.cast_type = cast_type(node, in_double=in_double)
         self._narrows = narrows
-        self._names = read_names(self.node)
+        self._names = read_names(apart)
         self.inputs = [name for name in read_names(node) if name]
         self.opset = opsets[""]
         self._evaluator = ReferenceEvaluator(
-            _graph_of(self.node), opsets=dict(opsets), new_ops=[*REFERENCE_OPS]
+            _graph_of(apart), opsets=dict(opsets), new_ops=[*REFERENCE_OPS]
         )
-        _widen_attributes(self._evaluator, self.node)
+        _widen_attributes(self._evaluator, apart)
 
     def __call__(self, arrays: Sequence[Array | None]) -> list[Array]:
         """The node's outputs, computed on all cores where that pays.
