@@ -31,6 +31,7 @@ from wpk.problems import (
 from wpk.schedules.determinant import DeterminantSchedule
 from wpk.schedules.recurrence_simt import RecurrenceSimtSchedule
 from wpk.schedules.registry import TEMPLATE_OF
+from wpk.schedules.resize import ResizeSchedule
 from wpk.schedules.streaming import VectorSchedule
 from wpk.targets.registry import find_target
 
@@ -133,9 +134,9 @@ def interpolated(x: Array) -> Array:
 
 def test_samples_between_pixels(checking_execution: Any) -> None:
     x, template = drawn(1, 2, 5, 4), TEMPLATE_OF["resize"]
-    y = run(checking_execution, template, resize(ResizeMode.LINEAR), VectorSchedule(1, 64), x)
+    y = run(checking_execution, template, resize(ResizeMode.LINEAR), ResizeSchedule(1, 64), x)
     assert worst(y, interpolated(x.astype(np.longdouble)), 64.0) <= 1
-    y = run(checking_execution, template, resize(ResizeMode.NEAREST), VectorSchedule(1, 64), x)
+    y = run(checking_execution, template, resize(ResizeMode.NEAREST), ResizeSchedule(1, 64), x)
     assert np.isin(y, x).all()
 
 
@@ -293,7 +294,7 @@ def test_a_pool_that_passes_through_fp32_is_seen(fast_execution: Any) -> None:
 
 def test_a_weight_that_passes_through_fp32_is_seen(fast_execution: Any) -> None:
     x, template = drawn(1, 2, 5, 4), faulty("resize")
-    y = run(fast_execution, template, resize(ResizeMode.LINEAR), VectorSchedule(1, 64), x)
+    y = run(fast_execution, template, resize(ResizeMode.LINEAR), ResizeSchedule(1, 64), x)
     assert worst(y, interpolated(x.astype(np.longdouble)), 64.0) > 1
 
 

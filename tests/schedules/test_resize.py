@@ -12,8 +12,7 @@ from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.problems import Resize, Tensor
 from wpk.problems.movement import NearestMode, ResizeCoordinates, ResizeMode
-from wpk.schedules.resize import ResizeTemplate
-from wpk.schedules.streaming import VectorSchedule
+from wpk.schedules.resize import ResizeSchedule, ResizeTemplate
 from wpk.targets.registry import find_target
 
 TEMPLATE = ResizeTemplate()
@@ -70,7 +69,7 @@ def test_agrees_with_onnxruntime(
     assert expected.shape == (2, 5, problem.p, problem.q)
     memory = [fast_execution.memory(problem.x, x)]
     y = fast_execution.run(
-        TEMPLATE, problem, VectorSchedule(2, 64), memory, expected.shape, {"n": 2}
+        TEMPLATE, problem, ResizeSchedule(2, 64), memory, expected.shape, {"n": 2}
     )
     if nearest is not None:
         np.testing.assert_array_equal(y, expected)
@@ -89,7 +88,7 @@ def test_channels_first_in_half_precision(execution: Any) -> None:
     x = np.random.default_rng(0).standard_normal((2, 5, 6, 7)).astype(np.float16)
     expected = resized(x, (2.0, 2.0), problem)
     memory = [execution.memory(x_tensor, x)]
-    y = execution.run(TEMPLATE, problem, VectorSchedule(1, 64), memory, expected.shape, {"n": 2})
+    y = execution.run(TEMPLATE, problem, ResizeSchedule(1, 64), memory, expected.shape, {"n": 2})
     np.testing.assert_allclose(y, expected, rtol=2.0**-11, atol=2.0**-18)
 
 
@@ -102,7 +101,7 @@ def test_nearest_moves_integers_exactly(fast_execution: Any) -> None:
     x = np.random.default_rng(0).integers(-(2**31), 2**31, (2, 5, 6, 7))
     memory = [fast_execution.memory(x_tensor, x)]
     shape = (2, 5, 12, 14)
-    y = fast_execution.run(TEMPLATE, problem, VectorSchedule(2, 64), memory, shape, {"n": 2})
+    y = fast_execution.run(TEMPLATE, problem, ResizeSchedule(2, 64), memory, shape, {"n": 2})
     np.testing.assert_array_equal(y, x.repeat(2, 2).repeat(2, 3))
 
 
