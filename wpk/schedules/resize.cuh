@@ -36,10 +36,7 @@ struct ResizedTile
     Rows rows;
     Columns columns;
 
-    WPK_DEVICE ResizedTile(int p, int q)
-        : rows(p, Problem::scaleH), columns(q, Problem::scaleW)
-    {
-    }
+    WPK_DEVICE ResizedTile(int p, int q) : rows(p, Problem::scaleH), columns(q, Problem::scaleW) {}
 
     // All samples under the tile.
     WPK_DEVICE void load(const void* x, int n, int c, int valid, Samples& samples) const
@@ -123,8 +120,8 @@ WPK_DEVICE void resize(Inputs<1> inputs, int n, void* y)
     if (part.valid > 0 && run.valid > 0)
         tile.load(inputs.at[0], place.n, part.start, part.valid, samples);
     typename Y::Type* const target = static_cast<typename Y::Type*>(y)
-        + (Problem::channelsFastest ? Y::offset(place.n, firstRow, run.start, part.start)
-                                    : Y::offset(place.n, firstRow, part.start, run.start));
+                                     + (Problem::channelsFastest ? Y::offset(place.n, firstRow, run.start, part.start)
+                                                                 : Y::offset(place.n, firstRow, part.start, run.start));
     WPK_UNROLL
     for (int i = 0; i < Schedule::rows; ++i)
     {

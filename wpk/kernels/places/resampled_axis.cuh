@@ -110,7 +110,8 @@ struct Between
 
 } // namespace detail
 
-// From samples become To. Ratio: outputs a sample, where `bits`, those of the scale, say a whole number of them; else 0.
+// From samples become To. Ratio: outputs a sample, where `bits`, those of the scale, say a whole number of them; else
+// 0.
 template <ResizeCoordinates Mode, Sampling Kind, int From, int To, int Ratio>
 struct Resampling
 {
@@ -118,7 +119,7 @@ struct Resampling
     static constexpr Sampling kind = Kind;
     static constexpr int from = From, to = To, read = Kind == Sampling::linear ? 2 : 1;
     static constexpr bool isRegular = Ratio > 0 && Mode != ResizeCoordinates::alignCorners
-        && !(Mode == ResizeCoordinates::pytorchHalfPixel && To == 1);
+                                      && !(Mode == ResizeCoordinates::pytorchHalfPixel && To == 1);
     static constexpr int ratio = isRegular ? Ratio : 1;
 
     // The sample at or below the position of output i > -ratio, or the nearest, of an axis without ends, and what the
@@ -146,16 +147,16 @@ private:
     static WPK_DEVICE constexpr int shifted(int i)
     {
         constexpr int centre = Mode == ResizeCoordinates::asymmetric ? 0 : 1 - ratio;
-        constexpr int rounding = Kind == Sampling::roundPreferFloor ? ratio - 1
-            : Kind == Sampling::roundPreferCeil                     ? ratio
-            : Kind == Sampling::ceil                                ? 2 * ratio - 1
-                                                                    : 0;
+        constexpr int rounding = Kind == Sampling::roundPreferFloor  ? ratio - 1
+                                 : Kind == Sampling::roundPreferCeil ? ratio
+                                 : Kind == Sampling::ceil            ? 2 * ratio - 1
+                                                                     : 0;
         return 2 * i + centre + rounding + 2 * ratio;
     }
 };
 
-// A run of Count neighbouring outputs, the first a multiple of Count. It reads the samples numbered at[...]; output j is
-// of the one in slot(j), and where samples are interpolated, weight[j] of the one in the slot behind it.
+// A run of Count neighbouring outputs, the first a multiple of Count. It reads the samples numbered at[...]; output j
+// is of the one in slot(j), and where samples are interpolated, weight[j] of the one in the slot behind it.
 template <class Along, int Count, class Number>
 struct ResampledRun
 {
@@ -163,7 +164,7 @@ struct ResampledRun
     static constexpr bool isWhole = Along::isRegular && Count % Along::ratio == 0;
     static constexpr bool isOne = !isWhole && Along::template isOneSample<Count>();
     static constexpr int slots = isWhole ? Along::sample(Count - 1) - Along::sample(0) + Along::read
-        : isOne                          ? Along::read
+                                 : isOne ? Along::read
                                          : Along::read * Count;
     int at[slots];
     Number weight[Count];
