@@ -9,6 +9,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from wpk.checks.float64_nodes import NodeEvaluator, cast_type, widened
+from wpk.checks.runtime_nodes import RuntimeEvaluator
 from wpk.dtypes import DType
 
 OPSETS = {"": 18}
@@ -143,3 +144,14 @@ def test_missing_inputs_and_outputs() -> None:
     np.testing.assert_array_equal(indices, np.array([1, 2]), strict=True)
     assert evaluate.inputs == ["x", "k"]
     assert evaluate.opset == 18
+
+
+@pytest.mark.parametrize(
+    "evaluator", [lambda of: NodeEvaluator(of, OPSETS), lambda of: RuntimeEvaluator(of, OPSETS[""])]
+)
+def test_an_input_that_is_read_twice_may_be_two_arrays(evaluator: Any) -> None:
+    """Bounds ask what a node gives of other arrays than the tensor that it reads in both places."""
+    evaluate = evaluator(node("y = MatMul(x, x)"))
+    assert evaluate.inputs == ["x", "x"]
+    (y,) = evaluate([np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]])])
+    assert y.tolist() == [[11.0]]

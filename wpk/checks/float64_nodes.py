@@ -64,11 +64,11 @@ class NodeEvaluator:
             narrows: Whether a cast rounds to the 16-bit type that it names, as kernels do.
             in_double: Whether it is computed in fp64, from which a cast to fp32 rounds as well.
         """
-        self.node = _widened_node(node)
+        self.node = told_apart(_widened_node(node))
         self.cast_type = cast_type(node, in_double=in_double)
         self._narrows = narrows
-        self._names = read_names(node)
-        self.inputs = [name for name in self._names if name]
+        self._names = read_names(self.node)
+        self.inputs = [name for name in read_names(node) if name]
         self.opset = opsets[""]
         self._evaluator = ReferenceEvaluator(
             _graph_of(self.node), opsets=dict(opsets), new_ops=[*REFERENCE_OPS]
@@ -94,6 +94,16 @@ class NodeEvaluator:
             if self._narrows and self.cast_type is not None:
                 outputs = [np.asarray(each).astype(self.cast_type.numpy) for each in outputs]
         return [widened(np.asarray(output)) for output in outputs]
+
+
+def told_apart(node: onnx.NodeProto) -> onnx.NodeProto:
+    """Return a node that reads each of its inputs by a name of its own, so that each can be given an array."""
+    apart = onnx.NodeProto()
+    apart.CopyFrom(node)
+    for place, name in enumerate(node.input):
+        if name and name in node.input[:place]:
+            apart.input[place] = f"{name}, input {place}"
+    return apart
 
 
 def _widen_attributes(evaluator: ReferenceEvaluator, node: onnx.NodeProto) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx
 
-from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
+from wpk.checks.float64_nodes import Array, NodeEvaluator, told_apart, widened
 from wpk.dtypes import is_float
 from wpk.graph_passes import open_session, run_session
 from wpk.lowering.flat_graph import read_names
@@ -25,6 +25,7 @@ def execute_node(
         inputs: One for each of its `read_names`; floating point ones in fp32.
         opsets: Versions of the domains.
     """
+    node = told_apart(node)
     given = {n: a for n, a in zip(read_names(node), inputs, strict=True) if a is not None}
     graph = onnx.helper.make_graph(
         [_fp32_node(node)],

@@ -121,7 +121,7 @@ public:
         WPK_UNROLL
         for (int product = 0; product < kProducts; ++product)
             scaleByMoments<Problem>(
-                rows_[product], window_, row + product * Shape::kProductRows + laneIndex() / 4); // @rows_of_product
+                rows_[product], window_, row + product * Shape::kProductRows + laneIndex() / 4); // @moments_of_product
     }
 
     // The products of this part of the reduction.

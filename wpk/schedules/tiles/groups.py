@@ -208,9 +208,10 @@ class GroupTiles(PixelTiles):
         wide = np.where(self.tiles_n % 2 == 0, _STORE_SLOTS["eights"], _STORE_SLOTS["fours"])
         stored = np.where(self._by_columns, _STORE_SLOTS["columns"], wide)
         sums = self.tiles_n * (stored + 4 * _NAN_SLOTS * self.is_mixed)
-        # What comes to shared memory is counted as gathered (`wpk.performance.rates`), which takes more.
+        # What comes to shared memory is counted as gathered (`wpk.performance.rates`), which takes more: in tiles of many
+        # copies and few sums more than all of this.
         copies = self.copies * (_COPY_SLOTS - GATHER_SLOTS * 32 * _CHUNK_BYTES / _LINE_BYTES)
-        slots: Floats = _TILE_SLOTS + copies + self.steps * (_STEP_SLOTS + sums)
+        slots: Floats = np.maximum(_TILE_SLOTS + copies + self.steps * (_STEP_SLOTS + sums), 0.0)
         return slots
 
     @cached_property
