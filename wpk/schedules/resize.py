@@ -4,18 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from wpk.dtypes import DType
-from wpk.performance import Columns, Floats, Work
+from wpk.performance import Columns, Work
 from wpk.problems import NearestMode, Resize, ResizeCoordinates, ResizeMode
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Figures, Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide
-from wpk.schedules.strided import SECTOR_BYTES, cpp_tensor, is_wide
+from wpk.schedules.strided import cpp_tensor, is_wide
 from wpk.schedules.template import Schedule
 from wpk.schedules.tiles.resampled import ResampledAxis
+from wpk.schedules.tiles.resized import ResizedTile, block_bytes
 from wpk.schedules.unit import Bits, Enumerator, Member, Type, fp32_bits
 from wpk.targets import Target
 
@@ -36,10 +35,6 @@ _COLUMNS_FASTEST = (0, 2, 1, 3)
 
 MAX_OUTPUTS, MAX_WORDS = 64, 80
 """Of a thread: outputs; registers of samples that are under way at once."""
-
-_WORD = 4
-_PLACE_SLOTS, _KNOWN_SLOTS, _OTHER_SLOTS = 24.0, 12.0, 34.0
-_LOAD_SLOTS, _STORE_SLOTS = 4.0, 2.0
 
 
 @dataclass(frozen=True)
@@ -114,18 +109,18 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
     ) -> Figures:
         """Return the words of the samples that a thread holds."""
         del work, target
-        return {"words": _Tile.of(problem, columns).words}
+        return {"words": ResizedTile.of(problem, columns).words}
 
     def work(self, problem: Resize, columns: Columns, target: Target) -> Work:
         """Count each output once, and the samples under the tiles of each block: what a block loads twice L1 holds."""
-        image, tile = Image.of(problem), _Tile.of(problem, columns)
+        image, tile = Image.of(problem), ResizedTile.of(problem, columns)
         threads = columns["threads"].astype(float)
         items = problem.n.value * tile.items
         blocks = ceil_divide(items, threads)
         return Stream(
             element_bytes=problem.x.dtype.bytes,
             flops=items * tile.flops,
-            loads=blocks * _block_bytes(problem, columns),
+            loads=blocks * block_bytes(problem, columns),
             stores=problem.n.value * image.items(1) * problem.y.dtype.bytes,
             blocks=blocks,
             threads=threads,
@@ -164,89 +159,6 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
 
 
 _LINES = Limit("pixels in (1, 2, 4, 8)", "columns are stored in vectors of 1, 2, 4 or 8")
-
-
-@dataclass(frozen=True)
-class _Tile:
-    """What a thread does; one entry a schedule.
-
-    Attributes:
-        items: Tiles of an image.
-        words: Registers of samples.
-        registers: Estimated registers in all.
-        flops: Operations.
-        slots: Issue slots besides: places, accesses, conversions, and products that are no multiply-add.
-    """
-
-    items: Floats
-    words: Floats
-    registers: Floats
-    flops: Floats
-    slots: Floats
-
-    @classmethod
-    def of(cls, problem: Resize, columns: Columns) -> "_Tile":
-        image, linear = Image.of(problem), problem.mode is ResizeMode.LINEAR
-        vector, pixels, rows = (
-            columns[name].astype(float) for name in ("vector", "pixels", "rows")
-        )
-        height, width = (ResampledAxis.of(problem, axis) for axis in (0, 1))
-        across, size = width.each(pixels), problem.x.dtype.bytes
-        samples, outputs = height.each(rows) * across, rows * pixels
-        words = np.ceil(samples * vector * size / _WORD)
-        chunks = ceil_divide(problem.c + image.padding_c, vector)
-        tiles = ceil_divide(problem.p, rows) * ceil_divide(problem.q + image.padding_q, pixels)
-        # Two instructions an interpolation: a product, and a product that is added.
-        interpolations = (rows * across + outputs) * vector if linear else 0.0 * outputs
-        stored = np.minimum(
-            vector if image.channels_fastest else pixels,
-            max(1, problem.y.alignment // problem.y.dtype.bytes),
-        )
-        converted = 0.0
-        if linear:
-            converted = samples * vector * (size < _WORD) + outputs * vector / 2
-        return cls(
-            items=tiles * chunks,
-            words=words,
-            registers=_OTHER_REGISTERS + words / 2 + across * vector * linear,
-            flops=2 * interpolations if linear else outputs,
-            slots=_OTHER_SLOTS
-            + _place_slots(height, rows)
-            + _place_slots(width, pixels)
-            + samples * _LOAD_SLOTS
-            + outputs * vector / stored * _STORE_SLOTS
-            + interpolations
-            + converted,
-        )
-
-
-_OTHER_REGISTERS = 20.0
-
-
-def _place_slots(axis: ResampledAxis, count: Floats) -> Floats:
-    """What places and weights of a run of outputs take."""
-    computed = axis.positions(count)
-    each = _KNOWN_SLOTS if axis.is_regular else _PLACE_SLOTS
-    slots: Floats = computed * each + axis.each(count)
-    return slots
-
-
-def _block_bytes(problem: Resize, columns: Columns) -> Floats:
-    """What L2 sends for the samples under a block's tiles, which lie side by side along a row and down."""
-    image = Image.of(problem)
-    vector, pixels, rows = (columns[name].astype(float) for name in ("vector", "pixels", "rows"))
-    height, width = (ResampledAxis.of(problem, axis) for axis in (0, 1))
-    chunks = ceil_divide(problem.c + image.padding_c, vector)
-    threads = columns["threads"].astype(float)
-    channels = np.minimum(chunks, threads) if image.channels_fastest else np.ones_like(vector)
-    across = np.maximum(1.0, np.floor(threads / channels))
-    line = ceil_divide(problem.q + image.padding_q, pixels)
-    down = ceil_divide(across, line)
-    samples = width.under(np.minimum(across, line) * pixels) * height.under(down * rows)
-    size = problem.x.dtype.bytes
-    step = abs(problem.x.strides[1 if image.channels_fastest else 3]) * size
-    bytes_each = max(size, min(step, SECTOR_BYTES))
-    return samples * channels * vector * bytes_each
 
 
 def _counts(axis: ResampledAxis, *, powers: bool) -> tuple[int, ...]:
