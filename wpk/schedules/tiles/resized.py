@@ -7,7 +7,7 @@ import numpy as np
 from wpk.performance import Columns, Floats
 from wpk.problems import Resize, ResizeMode
 from wpk.schedules.image import Image
-from wpk.schedules.streaming import ceil_divide
+from wpk.schedules.streaming import ceil_divide, narrow_access
 from wpk.schedules.strided import SECTOR_BYTES
 from wpk.schedules.tiles.resampled import ResampledAxis
 
@@ -16,7 +16,7 @@ _OTHER_SLOTS, _LOAD_SLOTS, _STORE_SLOTS = 28.0, 4.0, 1.2
 _KNOWN_SLOTS, _PLACE_SLOTS, _WEIGHT_SLOTS = 7.0, 13.0, 11.0
 """Instructions of a thread for its place among all; of a load and of a store, with their addresses; for an axis along which
 runs share samples, for each output of one along which they do not, and for the weights of either. Chosen by the machine code
-of 56 schedules of seven problems for sm_90a, of which the sums are 0.84 to 1.25 times the instructions."""
+of 56 schedules of seven problems for sm_90a, of which the sums are 0.85 to 1.25 times the instructions."""
 
 _OTHER_REGISTERS = 20.0
 
@@ -58,9 +58,10 @@ class ResizedTile:
             vector if image.channels_fastest else pixels,
             max(1, problem.y.alignment // problem.y.dtype.bytes),
         )
-        converted = 0.0
+        converted: Floats | float = 0.0
         if linear:
-            converted = samples * vector * (size < _WORD) + outputs * vector / 2
+            halves = np.where(stored * problem.y.dtype.bytes < _WORD, 1.0, 0.5)  # packed in pairs
+            converted = samples * vector * (size < _WORD) + outputs * vector * halves
         return cls(
             items=tiles * chunks,
             words=words,
@@ -101,4 +102,6 @@ def block_bytes(problem: Resize, columns: Columns) -> Floats:
     step = abs(problem.x.strides[1 if image.channels_fastest else 3]) * size
     bytes_each = max(size, min(step, SECTOR_BYTES))
     loaded: Floats = samples * channels * vector * bytes_each
+    if image.channels_fastest:
+        loaded = loaded * narrow_access(vector, size)
     return loaded
