@@ -33,8 +33,8 @@ _NEAREST = {
 _COLUMNS_FASTEST = (0, 2, 1, 3)
 """The order of the output's axes in kernels whose threads walk along columns."""
 
-MAX_OUTPUTS, MAX_WORDS = 64, 80
-"""Of a thread: outputs; registers of samples that are under way at once."""
+MAX_OUTPUTS, MAX_WORDS, MAX_LARGE_SAMPLES = 64, 80, 24
+"""Of a thread: outputs; registers of samples that are under way at once; loads, in blocks of 512 threads."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +102,19 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
                 f"pixels * rows == 1 or words <= {MAX_WORDS}",
                 f"a tile of several pixels has at most {MAX_WORDS} words of samples",
             ),
+            Limit(
+                f"threads < 512 or samples <= {MAX_LARGE_SAMPLES}",
+                f"threads of a block of 512 load at most {MAX_LARGE_SAMPLES} times: they have 128 registers",
+            ),
         )
 
     def figures(
         self, problem: Resize, columns: Columns, work: Callable[[], Work], target: Target
     ) -> Figures:
-        """Return the words of the samples that a thread holds."""
+        """Return how often a thread loads, and the words of the samples that it holds."""
         del work, target
-        return {"words": ResizedTile.of(problem, columns).words}
+        tile = ResizedTile.of(problem, columns)
+        return {"samples": tile.samples, "words": tile.words}
 
     def work(self, problem: Resize, columns: Columns, target: Target) -> Work:
         """Count each output once, and the samples under the tiles of each block: what a block loads twice L1 holds."""

@@ -27,6 +27,7 @@ class ResizedTile:
 
     Attributes:
         items: Tiles of an image.
+        samples: Loads of ``vector`` samples.
         words: Registers of samples.
         registers: Estimated registers in all.
         flops: Operations.
@@ -34,6 +35,7 @@ class ResizedTile:
     """
 
     items: Floats
+    samples: Floats
     words: Floats
     registers: Floats
     flops: Floats
@@ -64,6 +66,7 @@ class ResizedTile:
             converted = samples * vector * (size < _WORD) + outputs * vector * halves
         return cls(
             items=tiles * chunks,
+            samples=samples,
             words=words,
             registers=_OTHER_REGISTERS + words / 2 + across * vector * linear,
             flops=2 * interpolations if linear else outputs,
