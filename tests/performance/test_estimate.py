@@ -10,7 +10,13 @@ from wpk.dtypes import Precision
 from wpk.performance.bound import Bound
 from wpk.performance.estimate import estimate
 from wpk.performance.rates import FILL_CYCLES, SYNC_CYCLES
-from wpk.performance.waves import ACHIEVED_L2, COPIED_L2, OVERLAP, l2_seconds
+from wpk.performance.waves import (
+    ACHIEVED_L2,
+    COPIED_L2,
+    EARLY_BLOCK_SECONDS,
+    OVERLAP,
+    l2_seconds,
+)
 from wpk.performance.work import Work
 from wpk.targets.registry import find_target
 
@@ -54,6 +60,19 @@ def test_one_block_more_than_a_wave_costs_another(make_work: Make) -> None:
     assert seconds[0] == pytest.approx(seconds[1], rel=0.05)
     assert seconds[2] == pytest.approx(seconds[3], rel=0.05)
     assert seconds[2] > 1.5 * (seconds[1] - H200.launch_seconds)
+
+
+def test_blocks_of_an_early_launch_take_a_while_to_begin(make_work: Make) -> None:
+    idle = {"block_flops": 1.0, "thread_flops": 1.0, "block_transactions": 0, "thread_loads": 0}
+    few, many = (make_work(blocks=blocks, steps=1, **idle) for blocks in (132.0, 50000.0))
+    seconds = [
+        float(estimate(replace(work, early=np.full(1, early)), NOTHING, H200)[0])
+        for work in (few, many)
+        for early in (False, True)
+    ]
+    assert seconds[1] < seconds[0]  # few blocks gain by an early launch
+    assert seconds[3] > 1.5 * seconds[2]
+    assert seconds[3] >= 50000 * EARLY_BLOCK_SECONDS
 
 
 def test_l2_traffic_limits(make_work: Make) -> None:

@@ -31,6 +31,7 @@ from wpk.problems import (
 from wpk.schedules.determinant import DeterminantSchedule
 from wpk.schedules.recurrence_simt import RecurrenceSimtSchedule
 from wpk.schedules.registry import TEMPLATE_OF
+from wpk.schedules.resize import ResizeSchedule
 from wpk.schedules.streaming import VectorSchedule
 from wpk.targets.registry import find_target
 
@@ -112,17 +113,17 @@ def test_places_that_only_fp64_has(fast_execution: Any) -> None:
     np.testing.assert_array_equal(x.reshape(-1)[y.astype(int)], POOLED[PoolKind.MAX](x))
 
 
-def resize(mode: ResizeMode) -> Resize:
-    """Of 5 x 4 pixels to 13 x 7."""
-    sizes = {"n": Extent(1), "c": 2, "h": 5, "w": 4, "p": 13, "q": 7}
-    x, y = contiguous(1, 2, 5, 4), contiguous(1, 2, 13, 7)
+def resize(mode: ResizeMode, p: int = 13, q: int = 7) -> Resize:
+    """Of 5 x 4 pixels to p x q."""
+    sizes = {"n": Extent(1), "c": 2, "h": 5, "w": 4, "p": p, "q": q}
+    x, y = contiguous(1, 2, 5, 4), contiguous(1, 2, p, q)
     coordinates, nearest = ResizeCoordinates.HALF_PIXEL, NearestMode.ROUND_PREFER_FLOOR
-    return Resize(mode, coordinates, nearest, scale=(13 / 5, 7 / 4), x=x, y=y, **sizes)
+    return Resize(mode, coordinates, nearest, scale=(p / 5, q / 4), x=x, y=y, **sizes)
 
 
-def interpolated(x: Array) -> Array:
+def interpolated(x: Array, p: int = 13, q: int = 7) -> Array:
     """Linearly along both axes, in 80 bits."""
-    for axis, (size, scale) in ((2, (13, 13 / 5)), (3, (7, 7 / 4))):
+    for axis, (size, scale) in ((2, (p, p / 5)), (3, (q, q / 4))):
         wide = (np.arange(size, dtype=np.longdouble) + 0.5) / np.longdouble(scale) - 0.5
         place = np.clip(wide, 0, x.shape[axis] - 1)
         low = np.minimum(place.astype(int), x.shape[axis] - 2)
@@ -133,10 +134,18 @@ def interpolated(x: Array) -> Array:
 
 def test_samples_between_pixels(checking_execution: Any) -> None:
     x, template = drawn(1, 2, 5, 4), TEMPLATE_OF["resize"]
-    y = run(checking_execution, template, resize(ResizeMode.LINEAR), VectorSchedule(1, 64), x)
+    y = run(checking_execution, template, resize(ResizeMode.LINEAR), ResizeSchedule(1, 64), x)
     assert worst(y, interpolated(x.astype(np.longdouble)), 64.0) <= 1
-    y = run(checking_execution, template, resize(ResizeMode.NEAREST), VectorSchedule(1, 64), x)
+    y = run(checking_execution, template, resize(ResizeMode.NEAREST), ResizeSchedule(1, 64), x)
     assert np.isin(y, x).all()
+
+
+@pytest.mark.parametrize("size", [(13, 7), (15, 8), (20, 16)])
+def test_samples_that_a_tile_shares(size: tuple[int, int], checking_execution: Any) -> None:
+    x, problem = drawn(1, 2, 5, 4), resize(ResizeMode.LINEAR, *size)
+    schedule = ResizeSchedule(1, 64, pixels=2, rows=3)
+    y = run(checking_execution, TEMPLATE_OF["resize"], problem, schedule, x)
+    assert worst(y, interpolated(x.astype(np.longdouble), *size), 64.0) <= 1
 
 
 def region(mode: RoiMode) -> RoiAlign:
@@ -293,7 +302,7 @@ def test_a_pool_that_passes_through_fp32_is_seen(fast_execution: Any) -> None:
 
 def test_a_weight_that_passes_through_fp32_is_seen(fast_execution: Any) -> None:
     x, template = drawn(1, 2, 5, 4), faulty("resize")
-    y = run(fast_execution, template, resize(ResizeMode.LINEAR), VectorSchedule(1, 64), x)
+    y = run(fast_execution, template, resize(ResizeMode.LINEAR), ResizeSchedule(1, 64), x)
     assert worst(y, interpolated(x.astype(np.longdouble)), 64.0) > 1
 
 

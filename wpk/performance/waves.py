@@ -11,7 +11,8 @@ All but the last of a step are the cycles that one step of all resident blocks o
 the SM, L2's port but for warpgroups, whose tensor copies run ahead; waiting is the latency of global memory as far as
 the stages do not hide it. Fetches are operands of the epilogue that are waited for. The tail is that
 of a split reduction (`wpk.schedules.split`): partial sums are written and counted, and the last block
-of a tile reads them all. The end is what quantised sums go through before they are stored. ``|...|`` is a
+of a tile reads them all. The end is what quantised sums go through before they are stored. Waves take no less than the blocks of an early launch
+take to begin. ``|...|`` is a
 norm between the maximum and the sum: resources overlap, but not perfectly, so of two schedules with
 the same worst limit the one whose other limits are smaller is the faster.
 """
@@ -45,6 +46,12 @@ of several producers decides. It was chosen by ranks in 200 such kernels of nine
 _SM_GROUPS = 8
 """Groups of SMs (GPCs of Hopper), of which each cluster occupies one. Their SMs are no multiple of a cluster's blocks, of
 4 blocks one is lost in each group on average, of 8 three: 32 clusters of 4 took two waves on an H100's 132 SMs."""
+
+EARLY_BLOCK_SECONDS = 1.21e-9
+"""What each block of an early launch takes to begin, however little it does and whichever SMs are free. Three resamplings of one
+output a thread, whose blocks do next to nothing: 6272 blocks took 8.21 us and 100352 took 121.4 on an H200, of 128 and of 64
+threads (docs/roofline.md), 43008 of 128 threads took 52 on an H100: 1.21 each, but for what a launch takes. Launches that are
+not early begin faster: 10344 blocks of a convolution took 8.4 us (tests/replay)."""
 
 ACHIEVED_L2, COPIED_L2 = 0.48, 0.9
 """Share of L2's peak that loads reach: 4.9 of 10.1e12, measured on an H200 over 40 MB; and that tensor copies reach:
@@ -94,7 +101,8 @@ class Grids:
         blocks = _Blocks.of(work, target, passes)
         cycles = full_waves * _where(full_waves > 0, blocks, held)
         cycles = cycles + _where(rest > 0, blocks, left)
-        waves = np.where(resident > 0, cycles / target.clock, np.inf)
+        begins = np.where(work.early, work.blocks * EARLY_BLOCK_SECONDS, 0.0)
+        waves = np.where(resident > 0, np.maximum(cycles / target.clock, begins), np.inf)
         return cls(work, target, resident, waves, l2_seconds(work, target))
 
     def rows(self, rows: Rows) -> Grids:
