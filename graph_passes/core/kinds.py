@@ -34,6 +34,7 @@ ANCHORS = (*MATRIX, *POOLS, *SOFTMAX, *ROWS, *REDUCTIONS)
 WITH_PROLOGUE = (*SOFTMAX, *ROWS, *REDUCTIONS, "GlobalAveragePool", "GlobalMaxPool")
 SPATIAL = ("Conv", "ConvTranspose", *POOLS)
 VIEWS = of_kind(OperatorKind.VIEW)
+RMS_NORM = "RMSNormalization"
 ELEMENTWISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
 
 # Operands of one element-wise graph: the most that its kernel takes as tensors.

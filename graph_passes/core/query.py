@@ -179,6 +179,12 @@ def element_type(tensor: gs.Tensor) -> Any:
     return tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype
 
 
+def type_number(tensor: gs.Tensor) -> int:
+    """Return the number that ONNX has for a tensor's type, which is known."""
+    own = element_type(tensor)
+    return int(own if isinstance(own, int) else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(own)))
+
+
 def is_float(tensor: gs.Tensor) -> bool:
     """Tell whether the type is a floating-point one that NumPy has."""
     dtype = tensor.dtype

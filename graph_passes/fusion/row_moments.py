@@ -9,13 +9,12 @@ where one that takes moments from its tiles (`normed_products`) does so again in
 """
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.kinds import VIEWS
+from wpk.graph_passes.core.kinds import RMS_NORM, VIEWS
 from wpk.graph_passes.core.node_parts import NodeParts
-from wpk.graph_passes.core.query import dims, element_type, is_op, producer, rank
+from wpk.graph_passes.core.query import dims, element_type, is_op, producer, rank, type_number
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters, Moments
 from wpk.graph_passes.fusion.made_for import rounds, stored_type
 from wpk.graph_passes.fusion.normed_products import (
@@ -29,8 +28,6 @@ from wpk.graph_passes.products.normed_rows import keeps_rows
 from wpk.problems import moments_group
 
 STORED = "a product stores moments of rows for those that normalise them"
-
-RMS_NORM = "RMSNormalization"
 
 _AXES_ARE_AN_INPUT = 18
 """The opset from which a reduction reads its axes."""
@@ -89,9 +86,7 @@ def _maker(clusters: Clusters, x: gs.Tensor) -> Cluster | None:
 def _moments(graph: gs.Graph, x: gs.Tensor, kind: str) -> Moments:
     """What computes them, of elements as they lie in memory."""
     made = _Nodes(graph, f"{x.name}_moments")
-    own = element_type(x)
-    to = own if isinstance(own, int) else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(own))
-    wide = made.widened(made.parts.add("Cast", x, to=to))
+    wide = made.widened(made.parts.add("Cast", x, to=type_number(x)))
     outer, columns = list(dims(x) or [])[:-1], int(x.shape[-1])
     group = moments_group(columns)
     shape = [*outer, columns // group, group]
@@ -128,10 +123,9 @@ def _known(graph: gs.Graph, norm: Cluster, moments: Moments) -> list[gs.Node]:
         rows = made.add("Sub", rows, made.without_last(mean))
     guarded = made.add("Add", square, made.parts.editor.constant(f"{node.name}_epsilon", epsilon))
     root = made.add("Sqrt", made.without_last(guarded))
-    normed, own = made.add("Div", rows, root), element_type(output)
-    if own != np.float32:
-        to = own if isinstance(own, int) else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(own))
-        normed = made.parts.add("Cast", normed, to=to)
+    normed = made.add("Div", rows, root)
+    if element_type(output) != np.float32:
+        made.parts.add("Cast", normed, to=type_number(output))
     nodes = made.nodes
     node.outputs.clear()
     nodes[-1].outputs = [output]

@@ -4,11 +4,11 @@ from math import prod
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.kinds import VIEWS
+from wpk.graph_passes.core.kinds import RMS_NORM, VIEWS
 from wpk.graph_passes.core.query import dims, given, is_op, uniform
 from wpk.problems import FEW_ROWS
 
-NORMS = ("LayerNormalization", "RMSNormalization")
+NORMS = ("LayerNormalization", RMS_NORM)
 """Of rows, by their own mean and mean square."""
 
 

@@ -12,14 +12,13 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.clean.definitions.modern_forms import ModernForms
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.kinds import RMS_NORM
 from wpk.graph_passes.recognise.mean_square import (
     MeanSquare,
     divided_by_root,
     why_not_rows_or_channels,
 )
 from wpk.graph_passes.recognise.norm_of_rows import following, write_norm
-
-RMS_NORM = "RMSNormalization"
 
 RMS_NORM_OPSET = 23
 

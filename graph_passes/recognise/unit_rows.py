@@ -15,12 +15,13 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.graph_passes.clean.definitions.modern_forms import ModernForms
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.kinds import RMS_NORM
 from wpk.graph_passes.core.query import given, made_by, split_constant, uniform
 from wpk.graph_passes.core.reductions import reduced_axes
 from wpk.graph_passes.movement.chains.reshape_chains import permutation
 from wpk.graph_passes.recognise.mean_square import why_not_rows
 from wpk.graph_passes.recognise.norm_of_rows import row_shape, write_norm
-from wpk.graph_passes.recognise.rms_norm import RMS_NORM, RMS_NORM_OPSET, why_too_old
+from wpk.graph_passes.recognise.rms_norm import RMS_NORM_OPSET, why_too_old
 
 _SHORTEST = 2.0**-24
 """The least positive number of fp16."""

@@ -8,7 +8,6 @@ last h and the last c, where they are read; where no sequence ends early they ar
 """
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
@@ -17,10 +16,10 @@ from wpk.graph_passes.core.functions import make_call
 from wpk.graph_passes.core.query import (
     Dims,
     dims,
-    element_type,
     is_graph_output,
     is_op,
     same_dims,
+    type_number,
     why_not_replace,
 )
 from wpk.graph_passes.movement.chains.reshape_chains import RESHAPES
@@ -176,9 +175,7 @@ class _Parts:
         zeros.dtype = np.dtype(np.float32)
         sizes = self.editor.constant(f"{self.name}_sizes", np.array([size, size], np.int64))
         self._append(nodes, "ConstantOfShape", [sizes], zeros)
-        dtype = element_type(self.x)
-        number = dtype if isinstance(dtype, int) else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))  # fmt: skip
-        self._append(nodes, "EyeLike", [zeros], eye, dtype=int(number))
+        self._append(nodes, "EyeLike", [zeros], eye, dtype=type_number(self.x))
         identity = self._fresh([1, size, size], "identity")
         axes = self.editor.constant(f"{self.name}_identity_axes", np.array([0], np.int64))
         self._append(nodes, "Unsqueeze", [eye, axes], identity)

@@ -31,7 +31,7 @@ from wpk.problems.problem import FieldExpression, Problem
 from wpk.problems.recurrence import Cell, Recurrence
 from wpk.problems.reduction import ReduceKind, Reduction
 from wpk.problems.roi_align import MOST_SAMPLES, RoiAlign, RoiMode
-from wpk.problems.row_moments import MomentsMatmul, moments_group, moments_of_row
+from wpk.problems.row_moments import MomentsMatmul, moments_group, moments_of_row, numbers_of_group
 from wpk.problems.slots import stored_slots
 from wpk.problems.squeeze import RUN, Squeeze, whole_runs
 from wpk.problems.top_indices import TopIndices

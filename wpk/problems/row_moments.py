@@ -23,6 +23,11 @@ WHOLE_MOMENTS = _GROUPS[-1]
 _NUMBERS = {NormKind.LAYER: 2, NormKind.RMS: 1}
 
 
+def numbers_of_group(kind: NormKind) -> int:
+    """Return how many numbers a group's moments are."""
+    return _NUMBERS[kind]
+
+
 def moments_group(columns: int) -> int:
     """Return how many neighbours of so many columns have moments together; 0 where groups would not be whole."""
     return next((group for group in _GROUPS if columns % group == 0), 0)
@@ -34,7 +39,7 @@ def moments_of_row(columns: int, kind: NormKind) -> int:
     Of each group they are the mean and the mean square of the differences from it; of an RMS norm the mean square
     alone.
     """
-    return columns // moments_group(columns) * _NUMBERS[kind]
+    return columns // moments_group(columns) * numbers_of_group(kind)
 
 
 def moments_contradictions(

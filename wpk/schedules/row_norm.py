@@ -16,6 +16,7 @@ from wpk.problems import (
     Tensor,
     moments_group,
     moments_of_row,
+    numbers_of_group,
 )
 from wpk.schedules.limit import Limit
 from wpk.schedules.unit import Member, Type, fp32_bits
@@ -64,7 +65,7 @@ def norm_limits(problem: Matmul, columns: str = "block_n") -> Sequence[Limit]:
 def norm_members(problem: Matmul) -> dict[str, Member]:
     """Return the members that row_norm.cuh and row_moments.cuh read; none of rows as they are."""
     if isinstance(problem, MomentsMatmul):
-        return {"Moments": _placed(problem.moments, problem.n, problem.kind)}
+        return {"Moments": _placed(problem.moments, problem.kind)}
     if not isinstance(problem, NormedMatmul):
         return {}
     members: dict[str, Member] = {
@@ -72,15 +73,14 @@ def norm_members(problem: Matmul) -> dict[str, Member]:
         "row_epsilon": fp32_bits(problem.epsilon),
     }
     if problem.moments is not None:
-        members["GivenMoments"] = _placed(problem.moments, problem.k, problem.kind)
+        members["GivenMoments"] = _placed(problem.moments, problem.kind)
     return members
 
 
-def _placed(moments: Tensor, columns: int, kind: NormKind) -> Type:
-    """Moments of rows of so many columns; an access takes those of a group."""
+def _placed(moments: Tensor, kind: NormKind) -> Type:
+    """Moments of rows; an access takes those of a group."""
     outer, middle, inner, one = moments.strides
-    numbers = moments_of_row(columns, kind) * moments_group(columns) // columns
-    return Type(f"wpk::Strided<float, {numbers}, {outer}, {middle}, {inner}, {one}>")
+    return Type(f"wpk::Strided<float, {numbers_of_group(kind)}, {outer}, {middle}, {inner}, {one}>")
 
 
 def is_centred(problem: NormedMatmul) -> bool:

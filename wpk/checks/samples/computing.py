@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx
 
+from wpk.checks.bounded import attribute_of
 from wpk.checks.samples.batch import Along, Batch
 from wpk.checks.samples.way import (
     Given,
@@ -11,7 +12,6 @@ from wpk.checks.samples.way import (
     Rule,
     Way,
     aligned,
-    attribute,
     axes_of,
     first_of,
     numbers,
@@ -21,7 +21,7 @@ from wpk.checks.samples.way import (
 
 
 def element_wise(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
-    named = attribute(node, "broadcast", 0)  # before opset 7 an attribute says where axes meet
+    named = attribute_of(node, "broadcast", 0)  # before opset 7 an attribute says where axes meet
     require(len(node.output) == 1 and not named, node)
     shapes = {i: (each.shape, each.along) for i, each in enumerate(given) if each is not None}
     return aligned(batch, node, shapes)
@@ -51,7 +51,7 @@ def _from_end(operand: Operand) -> int | None:
 
 def gemm(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     first, along = first_of(node, given)
-    require(along.axis == 0 and not attribute(node, "transA", 0), node)
+    require(along.axis == 0 and not attribute_of(node, "transA", 0), node)
     third = given[2] if len(given) > 2 else None
     if third is None:
         return Way(along)
@@ -61,7 +61,7 @@ def gemm(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
 def images(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     """Each image is computed alone, whatever the other operands."""
     _, along = first_of(node, given)
-    trains = attribute(node, "training_mode", 0)
+    trains = attribute_of(node, "training_mode", 0)
     named = [name for name in node.output if name]
     require(along.axis == 0 and not trains and len(named) == 1, node)
     return Way(along)
@@ -74,7 +74,7 @@ def resize(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     fits = (
         scales is not None and scales.array.size == first.array.ndim and scales.array.flat[0] == 1
     )
-    crops = attribute(node, "coordinate_transformation_mode", b"") == b"tf_crop_and_resize"
+    crops = attribute_of(node, "coordinate_transformation_mode", b"") == b"tf_crop_and_resize"
     sized = len(given) > 3 and given[3] is not None and given[3].array.size > 0
     require(fits and not crops and not sized, node)
     return images(batch, node, given)
@@ -82,7 +82,7 @@ def resize(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
 
 def layer_norm(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     first, (axis, times) = first_of(node, given)
-    row = attribute(node, "axis", -1) % first.array.ndim
+    row = attribute_of(node, "axis", -1) % first.array.ndim
     behind = [each.array.ndim for each in given[1:] if each is not None]
     named = [name for name in node.output if name]
     fits = axis < row and all(n <= first.array.ndim - row for n in behind) and len(named) == 1
@@ -93,7 +93,7 @@ def layer_norm(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
 def softmax(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     """Before opset 13 all axes behind are of the row, and the default was another."""
     first, (axis, times) = first_of(node, given)
-    rows = {attribute(node, "axis", each) % first.array.ndim for each in (1, -1)}
+    rows = {attribute_of(node, "axis", each) % first.array.ndim for each in (1, -1)}
     require(axis < min(rows), node)
     return Way(Along(axis, times))
 
@@ -103,7 +103,7 @@ def along_axis(default: int) -> Rule:
 
     def rule(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
         first, (axis, times) = first_of(node, given)
-        require(attribute(node, "axis", default) % first.array.ndim != axis, node)
+        require(attribute_of(node, "axis", default) % first.array.ndim != axis, node)
         return Way(Along(axis, times))
 
     return rule
@@ -120,7 +120,7 @@ def quantised(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     """Scales of a whole tensor, or along another axis."""
     first, (axis, times) = first_of(node, given)
     scale = given[1]
-    along = attribute(node, "axis", 1)
+    along = attribute_of(node, "axis", 1)
     alone = scale is not None and (
         scale.array.size == 1 or (scale.array.ndim == 1 and along % first.array.ndim != axis)
     )
@@ -132,16 +132,16 @@ def reduced(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     first, (axis, times) = first_of(node, given)
     axes = axes_of(node, given, first.array.ndim)
     if not axes:
-        require(bool(attribute(node, "noop_with_empty_axes", 0)), node)
+        require(bool(attribute_of(node, "noop_with_empty_axes", 0)), node)
         return Way(Along(axis, times))
     require(axis not in axes, node)
-    gone = 0 if attribute(node, "keepdims", 1) else sum(each < axis for each in axes)
+    gone = 0 if attribute_of(node, "keepdims", 1) else sum(each < axis for each in axes)
     return Way(Along(axis - gone, times))
 
 
 def place_of_most(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     first, (axis, times) = first_of(node, given)
-    along = attribute(node, "axis", 0) % first.array.ndim
+    along = attribute_of(node, "axis", 0) % first.array.ndim
     require(along != axis, node)
-    gone = along < axis and not attribute(node, "keepdims", 1)
+    gone = along < axis and not attribute_of(node, "keepdims", 1)
     return Way(Along(axis - gone, times))

@@ -7,13 +7,13 @@ from math import prod
 import numpy as np
 import onnx
 
+from wpk.checks.bounded import attribute_of
 from wpk.checks.samples.batch import Along, Array, Batch
 from wpk.checks.samples.way import (
     Given,
     Operand,
     Way,
     aligned,
-    attribute,
     axes_of,
     first_of,
     mixes,
@@ -27,7 +27,7 @@ from wpk.checks.samples.way import (
 
 def transposed(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     first, (axis, times) = first_of(node, given)
-    perm = attribute(node, "perm", list(range(first.array.ndim))[::-1])
+    perm = attribute_of(node, "perm", list(range(first.array.ndim))[::-1])
     return Way(Along(list(perm).index(axis), times))
 
 
@@ -36,7 +36,7 @@ def reshaped(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     first, (axis, times) = first_of(node, given)
     whole = whole_shape(batch, first)
     target = numbers(node, given, 1)
-    keeps = not attribute(node, "allowzero", 0)
+    keeps = not attribute_of(node, "allowzero", 0)
     shape = [whole[i] if n == 0 and keeps and i < len(whole) else n for i, n in enumerate(target)]
     known = prod(n for n in shape if n != -1)
     require(known > 0 and shape.count(-1) <= 1 and prod(whole) > 0, node)
@@ -57,7 +57,7 @@ def reshaped(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
 
 def flattened(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     first, (axis, times) = first_of(node, given)
-    cut = attribute(node, "axis", 1)
+    cut = attribute_of(node, "axis", 1)
     cut += first.array.ndim if cut < 0 else 0
     before = first.shape[:axis] if axis < cut else first.shape[cut:axis]
     return Way(Along(int(axis >= cut), prod(before) * times))
@@ -74,7 +74,7 @@ def squeezed(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
 def unsqueezed(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     first, (axis, times) = first_of(node, given)
     named = optional(node, given, 1)
-    axes = named if named is not None else attribute(node, "axes", [])
+    axes = named if named is not None else attribute_of(node, "axes", [])
     rank = first.array.ndim + len(axes)
     inserted = {each % rank for each in axes}
     left = [place for place in range(rank) if place not in inserted]
@@ -108,7 +108,7 @@ def padded(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
 def gathered(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     """Of each sample the same, or by each sample's own indices of what holds no samples, or within each."""
     data, indices = two(node, given)
-    along = attribute(node, "axis", 0) % data.array.ndim
+    along = attribute_of(node, "axis", 0) % data.array.ndim
     if data.along is None and indices.along is not None:
         return Way(Along(along + indices.along.axis, indices.along.times))
     if indices.along is not None or data.along is None:
@@ -138,7 +138,7 @@ def joined(batch: Batch, node: onnx.NodeProto, given: Given) -> Way:
     shapes = {i: (each.shape, each.along) for i, each in enumerate(given) if each is not None}
     (rank,) = {len(shape) for shape, _ in shapes.values()}
     way = aligned(batch, node, shapes)
-    if way.along is None or attribute(node, "axis", 0) % rank == way.along.axis:
+    if way.along is None or attribute_of(node, "axis", 0) % rank == way.along.axis:
         raise mixes(node)
     place = way.along.axis
     require(all(shape[place] != 1 for shape, _ in shapes.values()), node)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import onnx
 
+from wpk.checks.bounded import attribute_of
 from wpk.checks.samples.batch import Along, Array, Batch, NotAloneError, Shape
 
 
@@ -68,11 +68,6 @@ def require(fits: bool, node: onnx.NodeProto) -> None:
         raise mixes(node)
 
 
-def attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
-    found = (onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name)
-    return next(found, default)
-
-
 def first_of(node: onnx.NodeProto, given: Given) -> tuple[Operand, Along]:
     """The first operand and where its samples lie; no other holds any."""
     first, *others = given
@@ -113,7 +108,7 @@ def numbers(node: onnx.NodeProto, given: Given, place: int) -> list[int]:
 def axes_of(node: onnx.NodeProto, given: Given, rank: int) -> list[int] | None:
     """The axes that the second operand or an attribute names, counted from the first; None where neither does."""
     named = optional(node, given, 1)
-    axes = named if named is not None else attribute(node, "axes", None)
+    axes = named if named is not None else attribute_of(node, "axes", None)
     return None if axes is None else [axis % rank for axis in axes]
 
 

@@ -9,9 +9,9 @@ from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.memory_map import MemoryMap
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import NotAViewError, View, contiguous_strides
-from wpk.problems import Matmul, MomentsMatmul, NormKind, Tensor
+from wpk.problems import Matmul, MomentsMatmul, NormKind, Tensor, numbers_of_group
 
-_KINDS = {1: NormKind.RMS, 2: NormKind.LAYER}
+_KINDS = {numbers_of_group(kind): kind for kind in (NormKind.RMS, NormKind.LAYER)}
 """By the numbers of a group."""
 
 
