@@ -141,9 +141,7 @@ def test_a_fault_of_the_function_is_seen(
     """So the types that units are made of are those of the header."""
     x = np.append(ordinary(), np.float32(np.inf))
     y = computed(fast_execution, gelu(approximate), x, plant(TEMPLATE, fault))
-    with pytest.raises(AssertionError):
-        assert y[-1] == np.inf
-        assert shares(approximate, x[:-1], y[:-1]).max() < 0.2
+    assert y[-1] != np.inf or shares(approximate, x[:-1], y[:-1]).max() > 0.2
 
 
 @pytest.mark.parametrize(("approximate", "powers", "most"), [("none", 1, 14), ("tanh", 2, 8)])

@@ -13,8 +13,8 @@ namespace wpk
 // which nothing is chosen.
 WPK_DEVICE float gelu(float x)
 {
-    // log2(2 Phi(-2 a)) / a, of which 8e-9 of Phi is left. Its first coefficient is negative, so that the power vanishes
-    // beyond the fit, which ends at 2.75; `a` ends where it is 0, or it would be 0 times infinity.
+    // log2(2 Phi(-2 a)) / a, of which 8e-9 of Phi is left. Its first coefficient is negative, so that the power
+    // vanishes beyond the fit, which ends at 2.75; `a` ends where it is 0, or it would be 0 times infinity.
     const float half = 0.5f * x, a = fminf(fabsf(half), 8.0f); // @gelu_ends
     float slope = -7.257376564666629e-04f;
     slope = fmaf(slope, a, 5.040344316512346e-03f);
