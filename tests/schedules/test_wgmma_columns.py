@@ -8,7 +8,7 @@ import pytest
 from subjects import problems
 from subjects.problems import channels_last
 from support.faults.planter import Fault, change, drop, plant, whole
-from support.problems.warpgroup_layers import across, limited
+from support.problems.warpgroup_layers import across, by_columns, limited
 from support.problems.warpgroup_layers import matmul as with_residual
 
 from wpk.dtypes import DType, Precision
@@ -16,7 +16,6 @@ from wpk.emulator import EmulatorError
 from wpk.emulator.build import compile_unit
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
-from wpk.operators import express
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.matrix_epilogue import stores_by_columns
 from wpk.schedules.registry import TEMPLATE_OF
@@ -31,28 +30,27 @@ HALF, BRAIN, SINGLE, STRICT = Precision.FP16, Precision.BF16, Precision.TF32, Pr
 SCALED = apply("Mul", apply("Add", Acc(), Operand(0)), Operand(1))
 
 
-def gelu_of(x: Any, approximate: str = "none") -> Any:
-    return express("Gelu", (x,), {"approximate": approximate})
-
-
 def matmul(
-    m: int, n: int, k: int, *, bias: DType = DType.FP16, padding: int = 0, **given: Any
+    m: int,
+    n: int,
+    k: int,
+    *,
+    bias: DType = DType.FP16,
+    padding: int = 0,
+    approximate: str = "none",
+    **given: Any,
 ) -> Matmul:
-    """With a bias and a GELU behind it."""
-    plain = problems.matmul(m, n, k, bias=bias, **given)
-    y = Tensor(plain.y.dtype, (0, 0, n + padding, 1), padding, 16 if (n + padding) % 8 == 0 else 2)
-    return replace(
-        plain, y=y, epilogue=replace(plain.epilogue, expression=gelu_of(plain.epilogue.expression))
-    )
+    """With a bias and a GELU behind it, and zeros behind the rows of what is stored."""
+    problem = by_columns(problems.matmul(m, n, k, **given), bias, approximate)
+    alignment = 16 if (n + padding) % 8 == 0 else 2
+    return replace(problem, y=Tensor(problem.y.dtype, (0, 0, n + padding, 1), padding, alignment))
 
 
 def convolution(
     c: int, k: int, size: tuple[int, int], *, padding: int = 0, **given: Any
 ) -> Convolution:
-    """With a bias, and limits of what comes of it."""
-    return problems.convolution(
-        c, k, size, bias=DType.FP16, relu=True, padding=(0, padding), **given
-    )
+    """With a bias and a GELU behind it."""
+    return by_columns(problems.convolution(c, k, size, padding=(0, padding), **given))
 
 
 TILE = WgmmaSchedule(block_m=64, block_n=64, block_k=64, stages=2)
@@ -101,12 +99,7 @@ MATMULS: dict[str, Matmul] = {
     "bf16, a bias of fp32": matmul(70, 136, 136, precision=BRAIN, bias=DType.FP32),
     "a padded output": matmul(133, 67, 136, padding=5),
     "a padded output and a bias of fp32": matmul(133, 131, 136, padding=5, bias=DType.FP32),
-    "by tanh": replace(
-        matmul(70, 72, 136),
-        epilogue=Epilogue(
-            gelu_of(apply("Add", Acc(), Operand(0)), "tanh"), matmul(70, 72, 136).epilogue.operands
-        ),
-    ),
+    "by tanh": matmul(70, 72, 136, approximate="tanh"),
     "two operands and a number": replace(
         matmul(70, 72, 136),
         epilogue=Epilogue(
@@ -181,7 +174,7 @@ def test_rows_are_decided_at_run_time(
 
 
 @pytest.mark.parametrize(
-    ("problem", "by_columns"),
+    ("problem", "stored_so"),
     [
         (LAYER, True),
         (with_residual(70, 72, 136), False),
@@ -191,9 +184,9 @@ def test_rows_are_decided_at_run_time(
     ],
     ids=["bias", "residual", "rows of 68", "fp32", "columns apart"],
 )
-def test_python_and_headers_agree_on_what_is_stored_so(problem: Matmul, by_columns: bool) -> None:
+def test_python_and_headers_agree_on_what_is_stored_so(problem: Matmul, stored_so: bool) -> None:
     """Or the unit's shared memory would be another: a persistent block's staging is beside its stages."""
-    assert stores_by_columns(problem) == by_columns
+    assert stores_by_columns(problem) == stored_so
     schedule = replace(TILE, block_n=128, persistent=3)
     (source,) = GEMM.instantiate(problem, schedule)
     assert (

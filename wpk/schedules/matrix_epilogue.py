@@ -66,7 +66,9 @@ def stores_by_columns(problem: Convolution | Matmul) -> bool:
     """
     stored = problem.y.dtype in (DType.FP16, DType.BF16) and store_width(problem) == _COLUMNS
     in_fp32 = numbers_of(problem.epilogue.expression) is DType.FP32
-    return stored and in_fp32 and not isinstance(problem, MomentsMatmul) and not _row_operands(problem)
+    return (
+        stored and in_fp32 and not isinstance(problem, MomentsMatmul) and not _row_operands(problem)
+    )
 
 
 def fetched_together(problem: Convolution | Matmul) -> float:

@@ -54,8 +54,8 @@ of 197 to 100352 rows that were measured on an H100."""
 _MOMENTS, _MOMENTS_IN_LOOP, _CENTRED = (
     4,
     14,
-    20,
-)  # of rows that are normalised, with their means; as the others
+    36,
+)  # of rows that are normalised, with their means and the sums of a few columns; as the others
 
 _KNOWN_MOMENTS, _KNOWN_IN_LOOP, _STORED_MOMENTS = 4, 12, 7  # as the others
 
@@ -143,9 +143,9 @@ def registers(columns: Columns, precision: Precision) -> Floats:
 
 
 def _norm_registers(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
-    """Count what is kept of a warp's rows that are normalised: their moments, and the sums of a lane's columns.
+    """Count what is kept of a warp's rows that are normalised: their moments, and a few sums of a lane's columns at a time.
 
-    Of rows whose moments are known two numbers are kept, and a few sums at a time; of rows that are stored with their
+    Of rows whose moments are known two numbers are kept; of rows that are stored with their
     moments what is rounded, beside operands that the epilogue reads itself.
     """
     if isinstance(problem, MomentsMatmul):
@@ -156,7 +156,7 @@ def _norm_registers(problem: Convolution | Matmul, columns: Columns) -> Floats |
     if not looks_at_rows(problem):
         return np.where(columns["persistent"] > 0, _KNOWN_IN_LOOP, _KNOWN_MOMENTS)
     moments: Floats = np.where(columns["persistent"] > 0, _MOMENTS_IN_LOOP, _MOMENTS)
-    return moments + (_CENTRED + columns["block_n"] / 4 if is_centred(problem) else 0.0)
+    return moments + (_CENTRED if is_centred(problem) else 0.0)
 
 
 def _row_slots(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
