@@ -83,7 +83,7 @@ FAULTS = [
 COLUMNS = [
     Fault("rows are stored before they are staged", drop("rows_staged")),
     Fault("pairs of columns lie elsewhere", change("pair_staged", "j * 16", "j * 8")),
-    Fault("operands behind the last one", change("operand_exists", "< valid", "< valid + 64")),
+    Fault("operands behind the last one", change("pair_exists", "< valid", "< valid + 64")),
 ]
 
 

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 from support.problems.network_layers import dense, resnet
+from support.problems.warpgroup_layers import by_columns, knowing_moments, normed
 
 from wpk.build import count_tensor_core_instructions, load_nvrtc
 from wpk.dims import evaluate
-from wpk.dtypes import ASKED, Precision
+from wpk.dtypes import ASKED, DType, Precision
 from wpk.errors import CompileError
 from wpk.execution import TensorMap
 from wpk.launch import EARLY_LAUNCH, CounterArgument, TensorMapArgument, WorkspaceArgument
 from wpk.performance import Columns
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
+from wpk.problems import Matmul, NormedMatmul, NormKind
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma.costs import registers
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
@@ -86,6 +88,10 @@ def test_the_maps_are_such_as_hardware_takes(name: str, problem: Any, batch: int
                 assert not list(faults(TensorMap(256, size, shape, strides, *form)))
 
 
+def _normed(plain: Matmul) -> NormedMatmul:
+    return normed(by_columns(plain, DType.BF16), NormKind.LAYER)
+
+
 SPACES: dict[str, tuple[str, Any]] = {
     "64 channels, 56x56": ("conv_wgmma", resnet(64, 56)),
     "256 channels, 14x14": ("conv_wgmma", resnet()),
@@ -95,6 +101,12 @@ SPACES: dict[str, tuple[str, Any]] = {
     "256 channels, 14x14, fp32": ("conv_wgmma", resnet(precision=Precision.FP32)),
     "a layer of DistilBERT": ("gemm_wgmma", dense()),
     "4096 cubed": ("gemm_wgmma", dense(4096, 4096, 4096)),
+    "a GELU of many rows": ("gemm_wgmma", by_columns(dense(6304, 3072, 768), DType.BF16)),
+    "normed rows with a GELU": ("gemm_wgmma", _normed(dense(6304, 3072, 768))),
+    "normed rows with known moments and a GELU": (
+        "gemm_wgmma",
+        knowing_moments(_normed(dense(6304, 3072, 768))),
+    ),
 }
 
 
@@ -162,9 +174,9 @@ def test_registers_are_as_predicted(
     assert not kernel.resources.spills
 
 
-def most_registers(columns: Columns, precision: Precision) -> Iterator[int]:
+def most_registers(name: str, problem: Any, columns: Columns) -> Iterator[int]:
     """Of each number of warpgroups the schedule that is predicted to take most registers."""
-    predicted = registers(columns, precision)
+    predicted = TEMPLATE_OF[name].work(problem, columns, H200).registers
     for rows in np.unique(columns["block_m"]):
         yield int(np.where(columns["block_m"] == rows, predicted, 0).argmax())
 
@@ -177,7 +189,7 @@ def test_legal_schedules_do_not_spill_and_compile_in_time(case: str, count: int)
     _, columns = TEMPLATE_OF[name].space(problem, H200)
     rows = np.random.default_rng(4).permutation(len(columns["split"]))[:count]
     widest = np.flatnonzero(columns["block_n"] == columns["block_n"].max())
-    tight = most_registers(columns, problem.precision)
+    tight = most_registers(name, problem, columns)
     for row in {*map(int, rows), int(widest[0]), int(widest[-1]), *tight}:
         schedule = TEMPLATE_OF[name].schedule(columns, row)
         kernel, seconds = _compile(name, problem, schedule)

@@ -33,6 +33,13 @@ WPK_DEVICE constexpr bool losesMean()
     return false;
 }
 
+// What a thread holds of a column.
+template <class... Operands>
+WPK_DEVICE constexpr int bytesOfColumn(Tensors<Operands...>)
+{
+    return (0 + ... + static_cast<int>(sizeof(typename Operands::Type)));
+}
+
 // Columns that are stored together of so many that are left, `most` of them at most.
 WPK_DEVICE constexpr int columnsTogether(int left, int most = 64)
 {
@@ -54,8 +61,7 @@ class ColumnPieces
 {
     using List =
         typename detail::WithColumnSums<Problem, typename Problem::Operands, detail::losesMean<Problem>()>::Type;
-    // Sums of columns are fp32, which more than these would have no registers for in the largest tiles.
-    static constexpr int kMost = detail::losesMean<Problem>() ? 32 : 64;
+    static constexpr int kMost = detail::bytesOfColumn(List{}) > 2 ? 32 : 64; // as registers allow in the largest tiles
     template <int Column>
     using Piece = ColumnPiece<Problem, detail::columnsTogether(Shape::blockN - Column, kMost), List>;
 
