@@ -3,8 +3,9 @@
     python benchmarks/pack_trials.py build/evidence pieces          # writes pieces/trials-000.xz and so on
     python benchmarks/pack_trials.py --unpack pieces build/evidence
 
-Every store of the folder is packed, those of single networks too, but not those of earlier commits; compiled kernels, networks and plans are
-left out, and are made again where they are missing. Unpacking adds trials to what is there.
+Every store of the folder is packed, those of single networks too, but none of an earlier commit's; compiled
+kernels, networks and plans are left out, and are made again where they are missing. Unpacking adds trials to
+what is there.
 """
 
 from __future__ import annotations

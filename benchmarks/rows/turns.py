@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import cycle, islice, permutations
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,7 +28,7 @@ from wpk.device.timing import repetitions_for
 from wpk.engine import read_arrays
 
 TURNS = 60
-"""Samples of each side while all are loaded; a multiple of twice the sides has all orders as often."""
+"""Samples of each side while all are loaded: ten times all orders of three."""
 
 _LOOKS = 3
 _EXIT_SECONDS = 20.0
@@ -159,7 +160,7 @@ def take_turns(
         inputs: File of the arrays that all run on.
         folder: For what they write.
         device: ``gpu`` or ``cpu``.
-        turns: Samples of each.
+        turns: Samples of each; all orders of the sides come in turn.
 
     Raises:
         RowError: One has ended, or runs another wpk than it should.
@@ -172,8 +173,9 @@ def take_turns(
         outputs = {name: server.outputs() for name, server in servers.items()}
         starts = {name: _starts(server) for name, server in servers.items()}
         seconds: dict[str, list[float]] = {name: [] for name in servers}
-        for name in _orders(list(servers), turns):
-            seconds[name].append(servers[name].seconds(starts[name]))
+        for order in islice(cycle(permutations(servers)), turns):
+            for name in order:
+                seconds[name].append(servers[name].seconds(starts[name]))
     return Load(seconds, outputs)
 
 
@@ -181,10 +183,3 @@ def _starts(server: EngineServer) -> int:
     """How many make a sample."""
     once = min(server.seconds(1) for _ in range(_LOOKS))
     return repetitions_for(once, SAMPLE_SECONDS, 1, MOST_STARTS)
-
-
-def _orders(names: Sequence[str], turns: int) -> Iterator[str]:
-    """Whose turn it is: each begins as often as it ends, and follows each other as often."""
-    for turn in range(turns):
-        first = turn // 2 % len(names)
-        yield from (*names[first:], *names[:first])[:: -1 if turn % 2 else 1]
