@@ -12,9 +12,8 @@ from pathlib import Path
 import pack_earlier
 import pytest
 from rows.base import RowError
-from subjects import earlier
 from subjects.earlier import FOLDERS, archive_of, commit_id, first_on_path, packed, unpacked
-from support.plans.checkouts import Checkout
+from support.plans.checkouts import Checkout, edit
 
 _SAY_WHERE = "import wpk.search, wpk.graph_passes, wpk; print(wpk.search.__path__[0])"
 
@@ -22,7 +21,7 @@ _SAY_WHERE = "import wpk.search, wpk.graph_passes, wpk; print(wpk.search.__path_
 def test_a_packed_commit_runs_from_a_copy_without_a_history(
     checkout: Checkout, tmp_path: Path
 ) -> None:
-    checkout.edit("wpk/version.py", 'VERSION = "', 'VERSION = "old ')
+    edit(checkout.root / "wpk/version.py", 'VERSION = "', 'VERSION = "old ')
     commit = checkout.commit("the version")
     archive = packed(commit, checkout.root)
     copy = tmp_path / "copy"
@@ -50,7 +49,9 @@ def test_a_commit_that_is_nowhere_is_an_error_that_says_how_to_get_it(
     checkout: Checkout, tmp_path: Path
 ) -> None:
     checkout.commit("another one")
-    with pytest.raises(RowError, match=r"(?s)no .*1234567\.tar\.gz.*not a valid object.*fix: .*pack_earlier"):
+    with pytest.raises(
+        RowError, match=r"(?s)no .*1234567\.tar\.gz.*not a valid object.*fix: .*pack_earlier"
+    ):
         packed("1234567", checkout.root)
     with pytest.raises(RowError, match=r"(?s)no .*1234567\.tar\.gz.*fix: "):
         unpacked("1234567", tmp_path / "packages", tmp_path)
@@ -65,7 +66,9 @@ def test_an_archive_of_another_commit_is_not_unpacked(checkout: Checkout, tmp_pa
         unpacked("1234567", tmp_path / "packages", checkout.root)
 
 
-@pytest.mark.parametrize("text", ["HEAD", "main", "bfc01f", "BFC01FC0", "bfc01fc0~1", "../bfc01fc0"])
+@pytest.mark.parametrize(
+    "text", ["HEAD", "main", "bfc01f", "BFC01FC0", "bfc01fc0~1", "../bfc01fc0"]
+)
 def test_only_a_hash_names_a_commit(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="no hash of a commit"):
         commit_id(text)
@@ -83,7 +86,6 @@ def test_the_command_says_what_it_wrote_or_why_not(
     checkout: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit = checkout.commit("to be packed")
-    monkeypatch.setattr(earlier, "ROOT", checkout.root)
     monkeypatch.setattr(pack_earlier, "ROOT", checkout.root)
     monkeypatch.setattr(pack_earlier, "packed", lambda commit: packed(commit, checkout.root))
     assert pack_earlier.main([commit]) == 0

@@ -81,5 +81,7 @@ def test_an_engine_of_another_package_than_asked_for_is_not_timed(
     asked, other = side("asked"), tmp_path / "other"
     pretend_wpk(other)
     monkeypatch.setattr(turns, "first_on_path", lambda _package: first_on_path(other))
-    with pytest.raises(RowError, match=r"'asked' runs the wpk of .*/other/wpk, not of .*/asked/wpk"):
+    with pytest.raises(
+        RowError, match=r"'asked' runs the wpk of .*/other/wpk, not of .*/asked/wpk"
+    ):
         take_turns([asked], inputs, tmp_path)

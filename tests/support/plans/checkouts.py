@@ -24,14 +24,8 @@ class Checkout:
             shutil.copytree(ROOT / name, root / name, symlinks=True, ignore=ignored)
         self._git("init", "--quiet")
 
-    def edit(self, path: str, old: str, new: str) -> None:
-        """Replace a piece of text that stands once."""
-        text = (self.root / path).read_text()
-        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path}"
-        (self.root / path).write_text(text.replace(old, new))
-
     def commit(self, subject: str) -> str:
-        """Commit all that was edited; the commit's hash, abbreviated."""
+        """Commit all that lies there; the commit's hash, abbreviated."""
         self._git("add", "--all")
         self._git(*_AUTHOR, "commit", "--quiet", "--message", subject)
         return self._git("rev-parse", "HEAD")[:8]
@@ -39,6 +33,13 @@ class Checkout:
     def _git(self, *arguments: str) -> str:
         command = ["git", "-C", str(self.root), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    """Replace a piece of a file's text that stands once."""
+    text = path.read_text()
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {path}"
+    path.write_text(text.replace(old, new))
 
 
 @pytest.fixture
