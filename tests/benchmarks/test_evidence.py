@@ -64,7 +64,8 @@ def test_rows_are_begun_in_the_order_in_which_they_are_named(
     begun: list[str] = []
     spans = {"c": 0.4, "a.1": 0.1}
 
-    def measure_apart(row: Row, _context: Context, seat: Seat, _stop: Any) -> Outcome:
+    def measure_apart(row: Row, context: Context, seat: Seat, _stop: Any) -> Outcome:
+        assert context.since == "1234567"
         begun.append(row.name)
         time.sleep(spans.get(row.name, 0.0))
         if row.name == "b":
@@ -72,15 +73,16 @@ def test_rows_are_begun_in_the_order_in_which_they_are_named(
         return Outcome(True, "done", {"gpu": seat.gpu})
 
     monkeypatch.setattr(evidence, "measure_apart", measure_apart)
+    since = ["--since", "1234567"]
     order = ["last.*", "c", "b", "a.*"]
-    assert run(tmp_path, "--gpu", "0", "1", "--only", *order) == 1  # one died
+    assert run(tmp_path, *since, "--gpu", "0", "1", "--only", *order) == 1  # one died
     assert begun[:2] in (["c", "b"], ["b", "c"])  # at the same time
     assert begun[2:] == ["a.1", "a.2", "last.1"]
     found = ResultFile(tmp_path / "results.json").records
     assert {n for n, r in found.items() if "error" in r} == {"b"}
     seats = {name: record["figures"]["gpu"] for name, record in found.items() if name != "b"}
     assert seats["a.1"] == seats["a.2"] != seats["c"]  # whoever is free takes what comes next
-    assert run(tmp_path, "--again", "--only", "d", "*") == 1
+    assert run(tmp_path, *since, "--again", "--only", "d", "*") == 1
     assert begun[5:] == ["d", "a.1", "a.2", "b", "c", "last.1"]
 
 

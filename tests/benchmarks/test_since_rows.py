@@ -167,15 +167,16 @@ def test_the_earlier_wpk_tunes_the_same_model_as_today_within_the_budget_in_a_st
     context: Context, tmp_path: Path
 ) -> None:
     plan = earlier_plan(CASE, pretend_wpk(tmp_path / "old"), context)
-    who, *command = plan.read_text().split()
+    said = plan.read_text()
+    who, *command = said.split()
     assert who == "old"
     assert command[:2] == ["optimize", str(context.store / "networks" / "resnet50.onnx")]
     given = dict(zip(command[2::2], command[3::2], strict=True))
     assert (given["--budget"], given["--effort"], given["--precision"]) == ("77s", "1", "fp16")
     assert given["--shapes"] == "image:1x3x224x224"
     assert Path(given["--cache"]) == context.store / "earlier" / f"{EARLIER}.store"
-    again = earlier_plan(CASE, pretend_wpk(tmp_path / "other"), context)
-    assert again.read_text() == plan.read_text()
+    assert earlier_plan(CASE, pretend_wpk(tmp_path / "not again"), context) == plan
+    assert plan.read_text() == said
 
 
 def test_what_the_earlier_wpk_refuses_is_said_to_be_its_refusal(
