@@ -34,8 +34,8 @@ from wpk.plan.plan_file import read_plan
 BEFORE, AGAIN = "before", f"{OURS} again"
 
 LOADS = 6
-"""Times that all are loaded: where an engine's memory lies moves its time more than samples of one load differ.
-Of six ratios least and greatest are the ends of a band that holds the median with 97 %."""
+"""Times that all are loaded: where an engine's memory lies moves its time, which samples of one load do not show.
+Between the least and the greatest of six lies the median of all with 97 % (1 - 2 / 2^6)."""
 
 MOST_NOISE = 0.05
 """What two processes of one engine may be apart; beyond it somebody else uses the GPU."""
