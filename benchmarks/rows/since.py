@@ -6,6 +6,7 @@ process of its own: the earlier one, today's, and today's again. How far the las
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -13,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 from export import NETWORKS
 from subjects.earlier import first_on_path, unpacked
 
@@ -62,8 +64,11 @@ def rows() -> list[Row]:
 
 def _measure(case: Case, context: Context) -> Outcome:
     package = unpacked(context.since, context.store / EARLIER_FOLDER)
+    begun = time.perf_counter()
     earlier = Side(BEFORE, earlier_plan(case, package, context), package)
-    return measure_tuned(case, partial(_measure_beside, case, earlier), context)
+    took = {"before_tuning_seconds": time.perf_counter() - begun}
+    outcome = measure_tuned(case, partial(_measure_beside, case, earlier), context)
+    return replace(outcome, figures=outcome.figures | took)
 
 
 def earlier_plan(case: Case, package: Path, context: Context) -> Path:
@@ -86,7 +91,8 @@ def earlier_plan(case: Case, package: Path, context: Context) -> Path:
 def _measure_beside(case: Case, earlier: Side, plan: Path, context: Context) -> Outcome:
     given, inputs = random_inputs(read_plan(plan).plan, INPUT_SEED), context.folder / "inputs.npz"
     write_arrays(inputs, given)
-    right = ModelReference(case.model(context))(given)
+    expected = ModelReference(case.model(context))(given)
+    right = {name: array.astype(np.float64) for name, array in expected.items()}
     sides = [earlier, Side(OURS, plan), Side(AGAIN, plan)]
     loads: list[Samples] = []
     errors: dict[str, list[OutputDistance]] = {side.name: [] for side in sides}

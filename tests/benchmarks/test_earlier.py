@@ -13,7 +13,7 @@ import pack_earlier
 import pytest
 from rows.base import RowError
 from subjects.earlier import FOLDERS, archive_of, commit_id, first_on_path, packed, unpacked
-from support.plans.checkouts import Checkout, edit
+from support.commits.checkouts import Checkout, edit
 
 _SAY_WHERE = "import wpk.search, wpk.graph_passes, wpk; print(wpk.search.__path__[0])"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,14 @@ from typing import Any
 import pytest
 from export import weights_of
 from rows import since
-from rows.base import EARLIER, Context, RowError
+from rows.base import EARLIER, Context, Outcome, RowError
+from rows.networks import OURS
 from rows.since import (
     AGAIN,
     ASKED,
     BEFORE,
     LOADS,
     MOST_NOISE,
-    OURS,
     Samples,
     earlier_plan,
     judge,
@@ -26,10 +27,10 @@ from rows.since import (
     rows,
 )
 from rows.tuned import Case, RefusedError
-from rows.turns import take_turns
-from subjects.earlier import unpacked
-from support.plans.checkouts import Checkout, edit
-from support.plans.pretended_wpk import pretend_wpk
+from rows.turns import Side, take_turns
+from subjects.earlier import first_on_path, unpacked
+from support.commits.checkouts import Checkout, edit
+from support.commits.pretended_wpk import pretend_wpk
 from support.plans.quick_search import compile_one
 
 from wpk.checks.limits import LIMITS, OutputDistance
@@ -189,6 +190,29 @@ def test_what_the_earlier_wpk_refuses_is_said_to_be_its_refusal(
         earlier_plan(CASE, package, context)
 
 
+def test_a_row_compares_with_the_commit_that_it_is_told(
+    context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages, ours = {"1234567": pretend_wpk(tmp_path / "old")}, tmp_path / "todays.plan"
+
+    def beside(case: Case, earlier: Side, plan: Path, _context: Context) -> Outcome:
+        assert (str(case), plan) == ("resnet50.fp16.b1", ours)
+        assert (earlier.package, earlier.plan.read_text()[:4]) == (packages["1234567"], "old ")
+        return Outcome(True, "measured", {"slower": False})
+
+    def tuned(case: Case, measure: Callable[[Path, Context], Outcome], given: Context) -> Outcome:
+        assert str(case) == "resnet50.fp16.b1"
+        return measure(ours, given)
+
+    monkeypatch.setattr(since, "unpacked", lambda commit, _folder: packages[commit])
+    monkeypatch.setattr(since, "_measure_beside", beside)
+    monkeypatch.setattr(since, "measure_tuned", tuned)
+    (row,) = (each for each in rows() if each.name == "since.resnet50.fp16.b1")
+    figures = row.measure(replace(context, since="1234567")).figures
+    assert figures["slower"] is False
+    assert figures["before_tuning_seconds"] > 0
+
+
 @pytest.fixture(name="on_cpu")
 def fixture_on_cpu(
     monkeypatch: pytest.MonkeyPatch, small_model: Path, tmp_path: Path
@@ -204,7 +228,7 @@ def fixture_on_cpu(
     context = Context(tmp_path, tmp_path, time.monotonic() + 200.0)
 
     def compare(package: Path, before: Path = plan) -> Any:
-        earlier = since.Side(BEFORE, before, package)
+        earlier = Side(BEFORE, before, package)
         return since._measure_beside(Case("small", Precision.FP32, 1), earlier, plan, context)
 
     return compare
@@ -234,7 +258,7 @@ def test_the_engine_of_the_commit_that_rows_name_runs_beside_todays(
     on_cpu: Callable[..., Any], history: Path, small_model: Path, tmp_path: Path
 ) -> None:
     package = unpacked(EARLIER, tmp_path / "packages", history)
-    environment = since.first_on_path(package)
+    environment = first_on_path(package)
     own = Context(tmp_path, tmp_path, time.monotonic() + 200.0, environment=environment)
     plan = tmp_path / "before.plan"
     how = ["--target", "h200", "--search", "static", "--check", "off"]

@@ -13,7 +13,7 @@ from rows import turns
 from rows.base import RowError
 from rows.turns import Side, take_turns
 from subjects.earlier import first_on_path
-from support.plans.pretended_wpk import pretend_wpk
+from support.commits.pretended_wpk import pretend_wpk
 
 
 @pytest.fixture(name="inputs")
