@@ -121,6 +121,7 @@ enum class Collective : uint32
     vote,
     reduce,
     loadMatrix,
+    storeMatrix,
     mmaTile,
     wgmma,
     wgmmaFence,
@@ -153,6 +154,12 @@ struct LoadMatrixOperands
     uint32* registers; // four
     unsigned long row; // shared address of the 16-byte row of this lane
     uint32 transposed;
+};
+struct StoreMatrixOperands
+{
+    const uint32* words; // four, of this lane's place in each tile
+    uint32* row;         // four: the row that this lane stores
+    const void* at;      // where
 };
 enum class MmaType : uint32
 {

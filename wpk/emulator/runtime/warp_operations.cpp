@@ -1,4 +1,4 @@
-// Shuffles, votes, reductions and matrix loads, for all lanes of a warp at once.
+// Shuffles, votes, reductions, and matrices to registers and back, for all lanes of a warp at once.
 #include <cmath>
 #include <cstring>
 
@@ -113,6 +113,23 @@ void runLoadMatrix(Warp& warp, uint32 mask)
             {
                 memcpy(&registers[lane][j], &tile[group][pair], 4);
             }
+        }
+    }
+}
+
+void runStoreMatrix(Warp& warp, uint32 mask)
+{
+    if (mask != ~0u)
+        fail("storeMatrix: only lanes %08x take part", mask);
+    for (int lane = 0; lane < 32; ++lane)
+    {
+        const auto& operands = *static_cast<StoreMatrixOperands*>(warp.fibers[lane].operands);
+        if (reinterpret_cast<unsigned long>(operands.at) % 16 != 0)
+            fail("storeMatrix: the row address of lane %d is not 16-byte aligned", lane);
+        for (int pair = 0; pair < 4; ++pair)
+        {
+            const int giver = lane % 8 * 4 + pair;
+            operands.row[pair] = static_cast<StoreMatrixOperands*>(warp.fibers[giver].operands)->words[lane / 8];
         }
     }
 }
