@@ -12,6 +12,7 @@ from subjects import problems
 from support.launches.warpgroup_steps import Step, Tile, operands, operands_of, template
 from support.numbers.fp32_operands import OPERANDS, OWN, activations, errors, fused_chain, leaning
 from support.problems.warpgroup_layers import (
+    by_columns,
     knowing_moments,
     limited,
     moments_of,
@@ -79,6 +80,21 @@ PROBLEMS: dict[str, Convolution | Matmul] = {
     "rows with moments": with_moments(matmul(197, 384, 776, HALF), NormKind.LAYER),
     "rows with mean squares": with_moments(matmul(130, 160, 264, BRAIN), NormKind.RMS),
     "b across": matmul(130, 136, 264, HALF, constant=False),
+    "by columns": by_columns(matmul(197, 264, 776, HALF)),
+    "by columns, bias fp32": by_columns(matmul(197, 264, 776, BRAIN), DType.FP32),
+    "by columns, tanh": by_columns(matmul(130, 136, 264, BRAIN), DType.BF16, "tanh"),
+    "by columns, b across": by_columns(matmul(130, 136, 264, HALF, constant=False)),
+    "by columns, layer-normed rows": normed(
+        by_columns(matmul(197, 264, 776, HALF)), NormKind.LAYER
+    ),
+    "by columns, root-mean-square-normed rows": normed(
+        by_columns(matmul(130, 136, 264, BRAIN), DType.FP32), NormKind.RMS
+    ),
+    "by columns, rows with known moments": knowing_moments(
+        normed(by_columns(matmul(197, 264, 768, HALF)), NormKind.LAYER)
+    ),
+    "by columns, 3x3": by_columns(convolution(72, 264, 13, 3, 1, 3, HALF)),
+    "by columns, 1x1": by_columns(convolution(256, 64, 56, 1, 1, 1, BRAIN), DType.FP32),
     "tf32, 64 of 56x56": convolution(64, 64, 56, 3, 1, 1, SINGLE),
     "tf32, 512 of 7x7": convolution(512, 512, 7, 3, 1, 3, SINGLE),
     "tf32, 1x1": convolution(256, 64, 56, 1, 1, 1, SINGLE),

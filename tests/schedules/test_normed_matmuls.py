@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.faults.planter import Fault, change, plant
-from support.problems.warpgroup_layers import matmul
+from support.problems.warpgroup_layers import by_columns, matmul
 from support.problems.warpgroup_layers import normed as of_normed_rows
 
 from wpk.build import load_nvrtc
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.emulator import EmulatorError
 from wpk.extent import Extent
 from wpk.libraries.definition import finish, normalise, row_scales
@@ -34,6 +34,13 @@ LAYER, RMS = NormKind.LAYER, NormKind.RMS
 def normed(m: int, n: int, k: int, kind: NormKind = LAYER, **given: Any) -> NormedMatmul:
     """With bias, residual and ReLU behind."""
     return of_normed_rows(matmul(m, n, k, **given), kind)
+
+
+def of_columns(
+    m: int, n: int, k: int, kind: NormKind = LAYER, bias: DType = DType.FP16, **given: Any
+) -> NormedMatmul:
+    """With bias and GELU behind, which are alike in all rows."""
+    return of_normed_rows(by_columns(matmul(m, n, k, **given), bias), kind)
 
 
 def batched(problem: NormedMatmul, outer: int, middle: int) -> NormedMatmul:
@@ -126,6 +133,24 @@ WARPGROUPS = {
     "bf16": (normed(50, 40, 136, precision=Precision.BF16), TILE),
     "rms": (normed(50, 40, 136, RMS), TILE),
     "odd columns": (normed(9, 37, 64), TILE),
+    "by columns": (of_columns(70, 136, 136), TILE),
+    "by columns, bias fp32, rms, bf16": (
+        of_columns(70, 40, 136, RMS, bias=DType.FP32, precision=Precision.BF16),
+        TILE,
+    ),
+    "by columns, persistent": (of_columns(197, 104, 72), replace(TILE, persistent=3)),
+    "by columns, turns": (
+        of_columns(197, 72, 136),
+        WgmmaSchedule(64, 64, 64, 2, persistent=2, pingpong=1),
+    ),
+    "by columns, turns of two products": (
+        of_columns(397, 104, 136),
+        WgmmaSchedule(128, 64, 64, 2, persistent=2, pingpong=1),
+    ),
+    "by columns, three warpgroups": (
+        of_columns(230, 200, 72),
+        replace(TILE, block_m=192, block_n=112),
+    ),
     "three warpgroups": (normed(230, 50, 72), replace(TILE, block_m=192, block_n=96)),
 }
 WARPS = {

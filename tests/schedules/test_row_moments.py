@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from support.faults.planter import Fault, change, plant
 from support.problems.warpgroup_layers import (
+    by_columns,
     knowing_moments,
     matmul,
     moments_of,
@@ -44,6 +45,11 @@ def storing(m: int, n: int, k: int, kind: NormKind = LAYER, **given: Any) -> Mom
 def reading(m: int, n: int, k: int, kind: NormKind = LAYER, **given: Any) -> NormedMatmul:
     """With bias, residual and ReLU behind the product."""
     return knowing_moments(normed(matmul(m, n, k, **given), kind))
+
+
+def of_columns(m: int, n: int, k: int, kind: NormKind = LAYER, **given: Any) -> NormedMatmul:
+    """With bias and GELU behind the product, which are alike in all rows."""
+    return knowing_moments(normed(by_columns(matmul(m, n, k, **given)), kind))
 
 
 def batched(problem: Any, outer: int, middle: int) -> Any:
@@ -175,6 +181,19 @@ STORED_BY_WARPS = {
     "bf16, rms": (storing(50, 96, 100, RMS, precision=Precision.BF16), SMALL),
 }
 READ_BY_WARPGROUPS = {
+    "by columns": (of_columns(70, 136, 160), TILE),
+    "by columns, batch": (batched(of_columns(70, 16, 64), 2, 3), TILE),
+    "by columns, persistent": (of_columns(197, 104, 96), replace(TILE, persistent=3)),
+    "by columns, turns of two products": (
+        of_columns(397, 104, 160),
+        WgmmaSchedule(128, 64, 64, 2, persistent=2, pingpong=1),
+    ),
+    "by columns, parts in memory": (of_columns(70, 72, 256), replace(TILE, split=4)),
+    "by columns, parts in a cluster": (of_columns(70, 96, 256), replace(TILE, split=3, cluster=1)),
+    "by columns, bf16, rms": (
+        of_columns(130, 40, 96, RMS, precision=Precision.BF16),
+        replace(TILE, block_m=128, block_n=48),
+    ),
     "ragged": (reading(50, 40, 160), TILE),
     "one row, one group": (reading(1, 24, 32), TILE),
     "two warpgroups, early": (reading(197, 72, 192), WgmmaSchedule(128, 64, 128, 2, early=1)),

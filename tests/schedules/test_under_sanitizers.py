@@ -14,6 +14,7 @@ from support.networks.drawn_weights import parse_model
 from support.networks.one_operator import (
     ACROSS,
     ATTENTION,
+    BY_COLUMNS,
     CONVOLUTIONS,
     DEPTHWISE,
     DEPTHWISE_IMAGES,
@@ -87,6 +88,8 @@ CASES = (
     Case("gemm_mma", NORMED, "v u g b w", "fp16"),
     Case("gemm_skinny", FEW_ROWS, "w"),
     Case("gemm_wgmma", PRODUCT, "w"),
+    Case("gemm_wgmma", BY_COLUMNS, "w b", "fp16"),
+    Case("gemm_wgmma", NORMED, "v u g b w", "fp16"),
     Case("attention_simt", ATTENTION, "a b c", "fp32", ("gemm_simt",)),
     Case("attention_mma", ATTENTION, "a b c", "fp16", ("gemm_mma", "elementwise")),
     Case("attention_wgmma", ATTENTION, "a b c", "fp16", ("gemm_mma", "elementwise")),

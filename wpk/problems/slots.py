@@ -17,6 +17,7 @@ from wpk.expression import (
     Round,
 )
 from wpk.expression_operations import OPERATIONS
+from wpk.operators import express
 from wpk.problems.lifted import lifted
 from wpk.problems.normalisation import NormKind
 from wpk.problems.normed_matmul import NormedMatmul
@@ -46,12 +47,16 @@ _NORMED = 5.0
 _NORMED_KNOWN = 3.0
 """The same where a column's sum is loaded for several rows at once. An estimate."""
 
+_GELU = {"Erf": 13.0, "Tanh": 16.0}
+"""A GELU of either form, which is one function (`wpk/kernels/numbers/gelu.cuh`): thirteen instructions; or seven, two of
+which the special function units hold longer than all of them are issued."""
+
 _SUMMED = {NormKind.LAYER: 6.0, NormKind.RMS: 3.0}
 """An element of a row that is stored with its moments: into fp32, its sums, and a share of the group's shuffles. An estimate."""
 
 
 def stored_slots(problem: Problem) -> float:
-    """Return the issue slots of an element's expressions: a GELU takes 20, which many columns of a tile make a long end."""
+    """Return the issue slots of an element's expressions: a GELU takes 13, which many columns of a tile make a long end."""
     without = lifted(problem).problem
     slots = 0.0
     if isinstance(problem, NormedMatmul):
@@ -71,6 +76,9 @@ def _slots(expression: Expression, tensors: tuple[Tensor, ...], problem: Problem
     def of(inner: Expression) -> float:
         return _slots(inner, tensors, problem)
 
+    if (form := _form_of_gelu(expression)) is not None:
+        bell, argument = form
+        return of(argument) + _GELU[bell]
     match expression:
         case Quantised(dtype, argument, _, is_moved, is_guarded):
             own = _BYTES_OF if dtype.is_byte else _FLOAT8_OF
@@ -92,6 +100,16 @@ def _slots(expression: Expression, tensors: tuple[Tensor, ...], problem: Problem
             return _read(tensors[index].dtype) if index < len(tensors) else 0.0
         case _:
             return 0.0
+
+
+def _form_of_gelu(expression: Expression) -> tuple[str, Expression] | None:
+    """Return whether an expression is a GELU by Erf or by Tanh, and of what; None if it is none."""
+    match expression:
+        case Apply("Mul", (Apply("Mul", (_, x)), Apply("Add", (_, Apply("Erf" | "Tanh" as bell))))):
+            approximate = "tanh" if bell == "Tanh" else "none"
+            if expression == express("Gelu", (x,), {"approximate": approximate}):
+                return bell, x
+    return None
 
 
 def _read(dtype: DType) -> float:

@@ -52,7 +52,7 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
     """Groups of at most 32 channels, of images whose channels lie together, in fp16 and bf16."""
 
     name: ClassVar[str] = "conv_grouped"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = GroupedSchedule

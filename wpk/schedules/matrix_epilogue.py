@@ -1,6 +1,7 @@
 """How matrix-like kernels store: the members of a unit's problem that epilogue.cuh reads."""
 
-from wpk.expression import cpp_type
+from wpk.dtypes import DType
+from wpk.expression import cpp_type, numbers_of
 from wpk.problems import (
     ClampedConvolution,
     Convolution,
@@ -22,6 +23,7 @@ _AXES = {
 """The row axes (outer, middle, inner) and the column axis of the output domain."""
 
 _VECTOR_BYTES = 16
+_COLUMNS = 8  # of 16 bits in a vector
 _AT_ONCE = 8  # rows whose operands are under way at once
 
 
@@ -55,6 +57,18 @@ def epilogue_members(
 def passed_bytes(problem: Convolution | Matmul) -> float:
     """Return the bytes that pass for an element of the output: its own, and those of operands that differ from row to row."""
     return float(problem.y.dtype.bytes + sum(each.dtype.bytes for each in _row_operands(problem)))
+
+
+def stores_by_columns(problem: Convolution | Matmul) -> bool:
+    """Return whether what becomes of a sum is the same in all rows, so that it is computed where mma leaves the sums.
+
+    `kStoresByColumns` of column_epilogue.cuh says the same of a unit: of outputs of 16 bits in whole vectors.
+    """
+    stored = problem.y.dtype in (DType.FP16, DType.BF16) and store_width(problem) == _COLUMNS
+    in_fp32 = numbers_of(problem.epilogue.expression) is DType.FP32
+    return (
+        stored and in_fp32 and not isinstance(problem, MomentsMatmul) and not _row_operands(problem)
+    )
 
 
 def fetched_together(problem: Convolution | Matmul) -> float:

@@ -91,8 +91,9 @@ def operands_of(
         rows = _patches(kept, problem).reshape(-1, columns.shape[1])
     else:
         rows, columns = x, w.T
-    others = [draw((columns.shape[0],), np.float32), draw((len(rows), columns.shape[0]))]
-    others = others[: len(problem.epilogue.operands)]
+    shapes = ((columns.shape[0],), (len(rows), columns.shape[0]))
+    epilogue = problem.epilogue.operands
+    others = [draw(shape, each.dtype.numpy) for shape, each in zip(shapes, epilogue, strict=False)]
     rows, columns = rows.astype(np.float64), columns.astype(np.float64)
     shape = (len(rows), len(columns))
     wide = [np.broadcast_to(o.astype(np.float64), shape) for o in others]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from subjects import problems
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
+from wpk.operators import express
 from wpk.problems import (
     ClampedConvolution,
     Convolution,
@@ -27,6 +28,7 @@ from wpk.problems import (
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
 Array = NDArray[Any]
+Product = TypeVar("Product", bound=Convolution | Matmul)
 
 TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
 BIAS = Tensor(DType.FP32, (0, 1, 0, 0))
@@ -92,6 +94,15 @@ def limited(plain: Convolution, *, upper: bool = True) -> ClampedConvolution:
     """The same of an input that is kept between limits, or above lower ones alone."""
     limit = Tensor(plain.x.dtype, (0, 1, 0, 0))
     return ClampedConvolution(**vars(plain), lower=limit, upper=limit if upper else None)
+
+
+def by_columns(plain: Product, bias: DType = DType.FP16, approximate: str = "none") -> Product:
+    """The same with a bias and a GELU behind it, which are alike in all rows."""
+    axis = 1 if isinstance(plain, Convolution) else 3
+    strides = tuple(int(i == axis) for i in range(4))
+    biased = apply("Add", Acc(), Operand(0))
+    gelu = express("Gelu", (biased,), {"approximate": approximate})
+    return replace(plain, epilogue=Epilogue(gelu, (Tensor(bias, strides),)))
 
 
 def normed(plain: Matmul, kind: NormKind) -> NormedMatmul:

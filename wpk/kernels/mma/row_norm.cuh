@@ -152,6 +152,16 @@ private:
     float squares_[1][2][4] = {}, sums_[1][1][4] = {};
 };
 
+// Sums as they are.
+struct RawSums
+{
+    template <class Number>
+    WPK_DEVICE float of(float sum, int, const Number*) const
+    {
+        return sum;
+    }
+};
+
 // Rows are multiplied as they are.
 struct RawRows
 {
@@ -160,6 +170,10 @@ struct RawRows
     {
     }
     RawRows() = default;
+    WPK_DEVICE RawSums scaled(int) const
+    {
+        return {};
+    }
     static constexpr int kTogether = 4;
     template <class Tile>
     WPK_DEVICE void bring(const Tile&, int)
@@ -242,6 +256,31 @@ WPK_DEVICE void scaleByMoments(RowScale (&rows)[2], const OutputWindow<Rows>& wi
     }
 }
 
+// A sum of products as that of a normalised row, by the sum of b's column; or a part of one, of which the first loses
+// the mean.
+template <class Problem>
+WPK_DEVICE float scaledSum(float sum, const RowScale& row, float ofColumn, int part)
+{
+    if constexpr (Problem::row_is_centred)
+        sum -= (part == 0 ? row.mean : 0.0f) * ofColumn; // @mean_taken
+    return sum * row.scale;
+}
+
+// A lane's sums of two rows as those of normalised ones; the sum of b's column stands behind the operands of the
+// epilogue.
+template <class Problem>
+struct ScaledSums
+{
+    const RowScale (&rows)[2];
+
+    template <class Number>
+    WPK_DEVICE float of(float sum, int row, const Number* ofColumn) const
+    {
+        const float ofB = Problem::row_is_centred ? ofColumn[Problem::Operands::count] : 0.0f;
+        return scaledSum<Problem>(sum, rows[row], ofB, 0);
+    }
+};
+
 // The sums of a lane's columns, of Tiles tiles of products in layout D of mma.cuh, the first of which begins with
 // `window`. Without a mean there are none.
 template <class Problem, int Tiles>
@@ -282,10 +321,8 @@ public:
             for (int place = 0; place < 4; ++place)
             {
                 float& product = products[tile][place];
-                const RowScale row = rows[place / 2];
-                if constexpr (Problem::row_is_centred)
-                    product -= (part == 0 ? row.mean : 0.0f) * sums_[tile][place % 2]; // @mean_taken
-                product *= row.scale;
+                const float ofColumn = Problem::row_is_centred ? sums_[tile][place % 2] : 0.0f;
+                product = scaledSum<Problem>(product, rows[place / 2], ofColumn, part);
             }
         }
     }

@@ -9,6 +9,7 @@
 // and NumPy do.
 #pragma once
 
+#include <wpk/kernels/numbers/gelu.cuh>
 #include <wpk/kernels/numbers/number.cuh>
 #include <wpk/kernels/numbers/one_plus.cuh>
 #include <wpk/kernels/numbers/quantised.cuh>

@@ -1,4 +1,5 @@
-// 1 + erf and 1 + tanh, which are in GELU: what is added to 1 need not be exact by itself.
+// 1 + erf and 1 + tanh, as they stand in GELUs that are not the whole one (gelu.cuh): what is added to 1 need not be
+// exact by itself.
 #pragma once
 
 #include <wpk/kernels/numbers/near_exponential.cuh>

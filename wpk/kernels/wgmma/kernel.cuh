@@ -120,7 +120,7 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
         prefetchColumnSums<Problem, Shape::blockN>(window);
     }
     multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits, normed, residual, window);
-    if (warpIndex() < Shape::warpsM)
+    if (!Shape::byColumns && warpIndex() < Shape::warpsM)
         normed.normalise(acc, range.part);
     if constexpr (Shape::splitCluster > 1)
     {
@@ -129,10 +129,17 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     // @parts_summed
     else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
     {
-        typename Shape::Sum tiles[Shape::tilesM][Shape::tilesN][4];
-        memcpy(tiles, acc, sizeof tiles);
-        residual.wait(0);
-        storeTiles<Problem, Shape>(tiles, shared, residual.on(0, window, window.firstRow));
+        if constexpr (Shape::byColumns)
+        {
+            ColumnPieces<Problem, Shape>::store(acc, normed, shared, window);
+        }
+        else
+        {
+            typename Shape::Sum tiles[Shape::tilesM][Shape::tilesN][4];
+            memcpy(tiles, acc, sizeof tiles);
+            residual.wait(0);
+            storeTiles<Problem, Shape>(tiles, shared, residual.on(0, window, window.firstRow));
+        }
     }
 }
 
@@ -199,12 +206,19 @@ WPK_DEVICE void computePersistent(
         pipeline.release(state.lastStage()); // @last_stage_released
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
-        normed.normalise(acc, whole.part);
         if constexpr (Shape::pingpong)
             residual.beginTile(group, turn ^ group);                                                 // @own_pieces
         const auto tile = tiles.window(output), window = tile.from(-group * Shape::kProductRows, 0); // @group_placed
-        storeTilesInLoop<Problem, Shape>(
-            acc, shared + pipeline.bytes(), window, residual, tile.firstRow); // @staged_beside
+        unsigned char* const staging = shared + pipeline.bytes();                                    // @staged_beside
+        if constexpr (Shape::byColumns)
+        {
+            ColumnPieces<Problem, Shape>::store(acc, normed, staging, window);
+        }
+        else
+        {
+            normed.normalise(acc, whole.part);
+            storeTilesInLoop<Problem, Shape>(acc, staging, window, residual, tile.firstRow);
+        }
         if constexpr (Shape::pingpong)
             passOver();
     }

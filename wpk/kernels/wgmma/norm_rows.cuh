@@ -9,12 +9,39 @@
 namespace wpk
 {
 
-// Of a tile at `window` of a problem whose rows are normalised. A warp looks at 16 of each 64 rows of its warpgroup.
+// What the rows of a tile at `window` are normalised by, of each product of a warpgroup.
 template <class Problem, class Shape, class Window>
-class NormedRows
+class ScaledRows
 {
-    using T = typename Problem::Multiply;
+public:
+    // All sums of the products, or of this part of the reduction.
+    WPK_DEVICE void normalise(float (&acc)[Shape::accumulators], int part) const
+    {
+        auto& products = reinterpret_cast<float(&)[kProducts][Shape::blockN / 8][4]>(acc);
+        normaliseProducts<Problem>(products, rows_, window_, part);
+    }
+    // Or sums of a product one by one.
+    WPK_DEVICE ScaledSums<Problem> scaled(int product) const
+    {
+        return {rows_[product]};
+    }
+
+protected:
     static constexpr int kProducts = Shape::kGroupRows / Shape::kProductRows;
+
+    WPK_DEVICE explicit ScaledRows(const Window& window) : window_(window) {}
+
+    Window window_;
+    RowScale rows_[kProducts][2];
+};
+
+// Of a problem whose rows are normalised. A warp looks at 16 of each 64 rows of its warpgroup.
+template <class Problem, class Shape, class Window>
+class NormedRows : public ScaledRows<Problem, Shape, Window>
+{
+    using Scaled = ScaledRows<Problem, Shape, Window>;
+    using T = typename Problem::Multiply;
+    static constexpr int kProducts = Scaled::kProducts;
     static constexpr int kProductBytes = Shape::kProductRows * Shape::kBoxRowBytes;
     static constexpr bool isWhole = Problem::k % Shape::blockK == 0;
 
@@ -22,7 +49,7 @@ public:
     // Boxes of a step whose rows are brought at once, as registers allow.
     static constexpr int kTogether = kProducts == 1 && Shape::boxes % 2 == 0 ? 2 : 1;
 
-    WPK_DEVICE explicit NormedRows(const Window& window) : window_(window) {}
+    WPK_DEVICE explicit NormedRows(const Window& window) : Scaled(window) {}
 
     // The rows of the boxes of a step from `first` on, which lie at `tile`: all lanes call it before they ask for these
     // boxes' products, whose reading of shared memory would keep this one waiting.
@@ -72,40 +99,26 @@ public:
     // While the last products run, behind all steps: what they will be normalised by.
     WPK_DEVICE void finish()
     {
-        sums_.load(window_);
         WPK_UNROLL
         for (int product = 0; product < kProducts; ++product)
-            moments_[product].finish(rows_[product], asFloat(Problem::row_epsilon));
-    }
-
-    WPK_DEVICE void normalise(float (&acc)[Shape::accumulators], int part) const
-    {
-        auto& products = reinterpret_cast<float(&)[kProducts][kTiles][4]>(acc);
-        WPK_UNROLL
-        for (int product = 0; product < kProducts; ++product)
-            sums_.apply(products[product], rows_[product], part);
+            moments_[product].finish(this->rows_[product], asFloat(Problem::row_epsilon));
     }
 
 private:
-    static constexpr int kTiles = Shape::blockN / 8;
-
-    Window window_;
     uint32 fragments_[kProducts][kTogether][Shape::slices][4];
     RowMoments<T, Problem::row_is_centred, Problem::k> moments_[kProducts];
-    RowScale rows_[kProducts][2];
-    ColumnSums<Problem, kTiles> sums_;
 };
 
 // The same of rows whose moments a kernel in front has stored: nothing is looked at while products run.
 template <class Problem, class Shape, class Window>
-class RowsWithMoments
+class RowsWithMoments : public ScaledRows<Problem, Shape, Window>
 {
-    static constexpr int kProducts = Shape::kGroupRows / Shape::kProductRows, kTiles = Shape::blockN / 8;
+    using Scaled = ScaledRows<Problem, Shape, Window>;
 
 public:
     static constexpr int kTogether = RawRows::kTogether;
 
-    WPK_DEVICE explicit RowsWithMoments(const Window& window) : window_(window) {}
+    WPK_DEVICE explicit RowsWithMoments(const Window& window) : Scaled(window) {}
 
     template <class Tile>
     WPK_DEVICE void bring(const Tile&, int)
@@ -117,23 +130,15 @@ public:
     WPK_DEVICE void finish()
     {
         const int group = Shape::pingpong ? 0 : warpIndex() / Shape::kGroupWarps;
-        const int row = window_.firstRow + group * Shape::kProductRows + warpIndex() % Shape::kGroupWarps * 16;
+        const Window& tile = this->window_;
+        const int row = tile.firstRow + group * Shape::kProductRows + warpIndex() % Shape::kGroupWarps * 16;
         WPK_UNROLL
-        for (int product = 0; product < kProducts; ++product)
-            scaleByMoments<Problem>(
-                rows_[product], window_, row + product * Shape::kProductRows + laneIndex() / 4); // @moments_of_product
+        for (int product = 0; product < Scaled::kProducts; ++product)
+        {
+            const int first = row + product * Shape::kProductRows + laneIndex() / 4; // @moments_of_product
+            scaleByMoments<Problem>(this->rows_[product], tile, first);
+        }
     }
-
-    // The products of this part of the reduction.
-    WPK_DEVICE void normalise(float (&acc)[Shape::accumulators], int part) const
-    {
-        auto& products = reinterpret_cast<float(&)[kProducts][kTiles][4]>(acc);
-        normaliseProducts<Problem>(products, rows_, window_, part);
-    }
-
-private:
-    Window window_;
-    RowScale rows_[kProducts][2];
 };
 
 // As the problem says.

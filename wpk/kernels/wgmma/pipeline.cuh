@@ -157,8 +157,7 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typena
     // meanwhile; and what other blocks of a cluster send comes in there.
     static WPK_DEVICE constexpr int blockBytes()
     {
-        return bytes() + (Shape::persistent ? Shape::warpsM * Shape::Staged::stagingBytes : 0)
-               + ClusterParts<Shape>::kBytes;
+        return bytes() + (Shape::persistent ? Shape::warpsM * Shape::stagedBytes : 0) + ClusterParts<Shape>::kBytes;
     }
 
 private:
@@ -173,7 +172,7 @@ private:
     static WPK_DEVICE constexpr int barriersAt()
     {
         const int end = smallB(0) + (Shape::splitFp32 ? 2 * Shape::boxBytesB : 0);
-        return Shape::persistent ? end : maxOf(end, Shape::warpsM * Shape::stagingBytes); // @barriers_placed
+        return Shape::persistent ? end : maxOf(end, Shape::warpsM * Shape::stagedBytes); // @barriers_placed
     }
 };
 

@@ -7,6 +7,7 @@
 
 #include <wpk/kernels/tiles/tile_mma.cuh>
 #include <wpk/kernels/tiles/tile_store.cuh>
+#include <wpk/kernels/wgmma/column_pieces.cuh>
 #include <wpk/kernels/wgmma/multicast.cuh>
 #include <wpk/kernels/wgmma/wgmma.cuh>
 
@@ -40,8 +41,9 @@ using ScheduledWarpgroups = Warpgroups<T, Schedule::pingpong != 0 ? 2 * Schedule
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share,
 // persistent, pingpong and shared_by, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number of
 // elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along k,
-// or across it. T is the type of wgmma's operands.
-template <class T, class Schedule, int Depth, Major MajorB = Major::k>
+// or across it. T is the type of wgmma's operands. ByColumns: what becomes of sums is the same in all rows, so that
+// they are stored by columns (column_pieces.cuh); but not where a cluster's blocks have rows of them each.
+template <class T, class Schedule, int Depth, bool ByColumns, Major MajorB = Major::k>
 struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
 {
     using Groups = ScheduledWarpgroups<T, Schedule, Depth>;
@@ -56,6 +58,11 @@ struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
     static constexpr bool splitFp32 = isSame<T, SplitFp32>; // a product of fp32 as three of tf32
     // Blocks of the cluster in which the partial sums of split-K meet.
     static constexpr int splitCluster = Schedule::cluster != 0 ? Schedule::split : 1;
+    static constexpr bool byColumns = ByColumns && splitCluster == 1;
+    // Shared memory that a warp stores its sums through.
+    static constexpr int stagedBytes = byColumns    ? columnStagingBytes(blockN)
+                                       : persistent ? Groups::Staged::stagingBytes
+                                                    : Groups::stagingBytes;
     // Blocks of the cluster that a tile is multicast to; each asks for one part of its rows.
     static constexpr int multicastA = Schedule::share == 1 ? Schedule::shared_by : 1;
     static constexpr int multicastB = Schedule::share == 2 ? Schedule::shared_by : 1;

@@ -10,7 +10,7 @@ from wpk.performance import GATHER_SLOTS, Floats, SharedAccess
 from wpk.problems import Convolution
 from wpk.schedules.group_fragments import bundle_groups, row_chunks
 from wpk.schedules.limit import value_of
-from wpk.schedules.matrix_epilogue import passed_bytes, store_width
+from wpk.schedules.matrix_epilogue import passed_bytes, stores_by_columns
 from wpk.schedules.tiles.pixels import PixelTiles, patch_sides
 
 CHUNK = 8
@@ -195,12 +195,8 @@ class GroupTiles(PixelTiles):
     @cached_property
     def _by_columns(self) -> NDArray[np.bool_]:
         """Whether epilogues are computed in registers: `ColumnEpilogue` of column_epilogue.cuh."""
-        alike = passed_bytes(self.problem) == self.problem.y.dtype.bytes
-        width = store_width(
-            replace(self.problem, groups=1)
-        )  # a block's filters are those of several
-        is_for = alike and self.problem.y.dtype.bytes == 2 and width == _TILE
-        return is_for & np.isin(self.tiles_n, (1, 2, 4, 8))
+        of_several = replace(self.problem, groups=1)  # a block's filters are those of several
+        return stores_by_columns(of_several) & np.isin(self.tiles_n, (1, 2, 4, 8))
 
     @cached_property
     def tile_slots(self) -> Floats:

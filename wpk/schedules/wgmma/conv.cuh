@@ -109,7 +109,7 @@ template <class Problem, class Schedule>
 WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count + kInputLimits<Problem>> inputs, int n,
     const WgmmaMaps<Schedule>& maps, void* y, const Partials& partials = {})
 {
-    using Shape = WgmmaShape<typename Problem::Multiply, Schedule, Problem::c>;
+    using Shape = WgmmaShape<typename Problem::Multiply, Schedule, Problem::c, kStoresByColumns<Problem>>;
     using Loader = ConvLoader<Problem, Shape>;
     WPK_SHARED(unsigned char, shared);
 

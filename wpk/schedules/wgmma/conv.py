@@ -33,7 +33,7 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
 
     name: ClassVar[str] = "conv_wgmma"
     header: ClassVar[str] = "wgmma/conv"
-    version: ClassVar[int] = 19
+    version: ClassVar[int] = 20
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = WgmmaSchedule

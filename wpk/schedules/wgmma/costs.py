@@ -7,6 +7,7 @@ import numpy as np
 from wpk.dtypes import Precision
 from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work
 from wpk.problems import ClampedConvolution, Convolution, Matmul, MomentsMatmul, NormedMatmul
+from wpk.schedules.matrix_epilogue import stores_by_columns
 from wpk.schedules.row_norm import (
     PRODUCT_COLUMNS,
     fragment_products,
@@ -19,7 +20,7 @@ from wpk.schedules.split import sum_registers
 from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import in_turn, staged_columns
-from wpk.schedules.wgmma.residual import Residual, residual_of
+from wpk.schedules.wgmma.residual import residual_of
 from wpk.targets import Target
 
 GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
@@ -53,8 +54,8 @@ of 197 to 100352 rows that were measured on an H100."""
 _MOMENTS, _MOMENTS_IN_LOOP, _CENTRED = (
     4,
     14,
-    20,
-)  # of rows that are normalised, with their means; as the others
+    36,
+)  # of rows that are normalised, with their means and the sums of a few columns; as the others
 
 _KNOWN_MOMENTS, _KNOWN_IN_LOOP, _STORED_MOMENTS = 4, 12, 7  # as the others
 
@@ -79,23 +80,38 @@ def _groups(columns: Columns) -> Floats:
     return groups
 
 
-def shared_bytes(columns: Columns, precision: Precision, residual: Residual | None) -> Floats:
+def shared_bytes(problem: Convolution | Matmul, columns: Columns) -> Floats:
     """Count the bytes of the stages, or of the epilogue's staging (16 rows a warp) where larger, and of barriers.
 
-    Persistent blocks have both, and stage fewer columns at once. Beside them the blocks of a cluster take what
+    Persistent blocks have both. Beside them the blocks of a cluster take what
     the others send, and tiles of the residual lie. In fp32 two boxes of B are beside the
     stages, for what is cut off its numbers. The header compares them (WgmmaPipeline::blockBytes).
     """
+    precision, residual = problem.precision, residual_of(problem)
     size = float(precision.storage.bytes)
     stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
     beside = 2 * columns["block_n"] * _BOX_ROW_BYTES if precision is Precision.FP32 else 0
     tiles = columns["stages"] * stage + beside
     barriers = columns["stages"] * BARRIER_BYTES
-    staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
-    both = tiles + _groups(columns) * GROUP_ROWS * (staged_columns(columns) + 8) * 4.0
-    needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(tiles, staging))
+    staging = _groups(columns) * GROUP_ROWS * _staged_row_bytes(problem, columns)
+    needed: Floats = np.where(
+        columns["persistent"] > 0, tiles + staging, np.maximum(tiles, staging)
+    )
     beside_all = _sent_bytes(columns) + (residual.shared_bytes(columns) if residual else 0.0)
     return needed + barriers + BARRIER_BYTES * columns["pingpong"] + beside_all
+
+
+def _staged_row_bytes(problem: Convolution | Matmul, columns: Columns) -> Floats:
+    """Count the bytes of a row of the staging: floats of a tile's columns, of persistent blocks fewer at once.
+
+    Or numbers as they are stored, of a power of two of columns.
+    """
+    floats = (staged_columns(columns) + 8) * 4.0
+    if not stores_by_columns(problem):
+        return floats
+    block_n = columns["block_n"]
+    together = np.where(block_n >= 64, 64, np.where(block_n >= 32, 32, 16))
+    return np.where(columns["cluster"] == 1, floats, together * float(problem.y.dtype.bytes))
 
 
 def _sent_bytes(columns: Columns) -> Floats:
@@ -127,9 +143,9 @@ def registers(columns: Columns, precision: Precision) -> Floats:
 
 
 def _norm_registers(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
-    """Count what is kept of a warp's rows that are normalised: their moments, and the sums of a lane's columns.
+    """Count what is kept of a warp's rows that are normalised: their moments, and a few sums of a lane's columns at a time.
 
-    Of rows whose moments are known two numbers are kept, and a few sums at a time; of rows that are stored with their
+    Of rows whose moments are known two numbers are kept; of rows that are stored with their
     moments what is rounded, beside operands that the epilogue reads itself.
     """
     if isinstance(problem, MomentsMatmul):
@@ -140,7 +156,7 @@ def _norm_registers(problem: Convolution | Matmul, columns: Columns) -> Floats |
     if not looks_at_rows(problem):
         return np.where(columns["persistent"] > 0, _KNOWN_IN_LOOP, _KNOWN_MOMENTS)
     moments: Floats = np.where(columns["persistent"] > 0, _MOMENTS_IN_LOOP, _MOMENTS)
-    return moments + (_CENTRED + columns["block_n"] / 4 if is_centred(problem) else 0.0)
+    return moments + (_CENTRED if is_centred(problem) else 0.0)
 
 
 def _row_slots(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
@@ -175,7 +191,7 @@ def work(
     costs = TileCosts(
         unit=precision,
         threads=threads(columns),
-        shared_bytes=shared_bytes(columns, precision, residual_of(problem)),
+        shared_bytes=shared_bytes(problem, columns),
         registers=registers(columns, precision) + _norm_registers(problem, columns),
         loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),

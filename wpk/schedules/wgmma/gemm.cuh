@@ -80,8 +80,8 @@ template <class Problem, class Schedule>
 WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count + kRowNormInputs<Problem>> inputs, int leading,
     const WgmmaMaps<Schedule>& maps, const Outputs& outputs, const Partials& partials = {})
 {
-    using Shape =
-        WgmmaShape<typename Problem::Multiply, Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;
+    using Shape = WgmmaShape<typename Problem::Multiply, Schedule, Problem::k, kStoresByColumns<Problem>,
+        Problem::b_across ? Major::mn : Major::k>;
     WPK_SHARED(unsigned char, shared);
 
     MatrixBlock<Problem, Shape> block(inputs, leading);

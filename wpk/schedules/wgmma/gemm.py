@@ -32,7 +32,7 @@ class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
 
     name: ClassVar[str] = "gemm_wgmma"
     header: ClassVar[str] = "wgmma/gemm"
-    version: ClassVar[int] = 17
+    version: ClassVar[int] = 18
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Matmul
     schedule_type = WgmmaSchedule

@@ -91,7 +91,7 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
             },
             grid=grid,
             threads=schedule.threads,
-            shared_bytes=int(costs.shared_bytes(columns, problem.precision, residual)[0]),
+            shared_bytes=int(costs.shared_bytes(problem, columns)[0]),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=maps,
