@@ -103,7 +103,7 @@ WPK_KERNEL(32) misaligned_rows_stored()
 {
     WPK_SHARED(unsigned char, tile);
     const uint32 words[4] = {};
-    storeMatrix4(tile + 8 * threadIdx.x, words);
+    storeMatrices(tile + 8 * threadIdx.x, words);
 }
 WPK_EXPORT(misaligned_rows_stored)
 
@@ -113,7 +113,7 @@ WPK_KERNEL(32) partial_warp_rows_stored()
     const uint32 words[4] = {};
     if (threadIdx.x < 16)
         return;
-    storeMatrix4(tile + 16 * threadIdx.x, words);
+    storeMatrices(tile + 16 * threadIdx.x, words);
 }
 WPK_EXPORT(partial_warp_rows_stored)
 

@@ -168,7 +168,7 @@ WPK_KERNEL(32) load_matrices(const uint16* x, uint32* plain, uint32* transposed)
 }
 WPK_EXPORT(load_matrices)
 
-// Register j of each lane to tile j, whose rows lie in another order; then as they lie.
+// Register j of each lane to tile j, whose rows lie in another order; then the last two over the first.
 WPK_KERNEL(32) store_matrices(const uint32* words, uint32* y)
 {
     WPK_SHARED(unsigned char, tiles);
@@ -176,10 +176,15 @@ WPK_KERNEL(32) store_matrices(const uint32* words, uint32* y)
     uint32 own[4];
     for (int j = 0; j < 4; ++j)
         own[j] = words[j * 32 + lane];
-    storeMatrix4(tiles + (lane ^ 5) * 16, own);
+    storeMatrices(tiles + (lane ^ 5) * 16, own);
     __syncwarp(); // @matrices_stored
-    const auto row = load<uint32, 4>(reinterpret_cast<const uint32*>(tiles + (lane + 1) % 32 * 16));
-    store(y + (lane + 1) % 32 * 4, row);
+    const int other = (lane + 1) % 32;
+    store(y + other * 4, load<uint32, 4>(reinterpret_cast<const uint32*>(tiles + other * 16)));
+    __syncwarp();
+    const uint32 two[2] = {own[2], own[3]};
+    storeMatrices(tiles + lane * 16, two);
+    __syncwarp();
+    store(y + (32 + lane) * 4, load<uint32, 4>(reinterpret_cast<const uint32*>(tiles + lane * 16)));
 }
 WPK_EXPORT(store_matrices)
 

@@ -117,20 +117,19 @@ void runLoadMatrix(Warp& warp, uint32 mask)
     }
 }
 
-void runStoreMatrix(Warp& warp, uint32 mask)
+void runStoreMatrices(Warp& warp, uint32 mask)
 {
     if (mask != ~0u)
-        fail("storeMatrix: only lanes %08x take part", mask);
+        fail("storeMatrices: only lanes %08x take part", mask);
+    const StoreMatricesOperands* lanes[32];
     for (int lane = 0; lane < 32; ++lane)
+        lanes[lane] = static_cast<StoreMatricesOperands*>(warp.fibers[lane].operands);
+    for (int lane = 0; lane < static_cast<int>(lanes[0]->tiles) * 8; ++lane)
     {
-        const auto& operands = *static_cast<StoreMatrixOperands*>(warp.fibers[lane].operands);
-        if (reinterpret_cast<unsigned long>(operands.at) % 16 != 0)
-            fail("storeMatrix: the row address of lane %d is not 16-byte aligned", lane);
+        if (reinterpret_cast<unsigned long>(lanes[lane]->at) % 16 != 0)
+            fail("storeMatrices: the row address of lane %d is not 16-byte aligned", lane);
         for (int pair = 0; pair < 4; ++pair)
-        {
-            const int giver = lane % 8 * 4 + pair;
-            operands.row[pair] = static_cast<StoreMatrixOperands*>(warp.fibers[giver].operands)->words[lane / 8];
-        }
+            lanes[lane]->row[pair] = lanes[lane % 8 * 4 + pair]->words[lane / 8];
     }
 }
 
