@@ -5,6 +5,7 @@ from math import erf
 import ml_dtypes
 import numpy as np
 import pytest
+from support.faults.planter import Edit, drop, whole
 
 from wpk.emulator import CHECKING, FAST, Mode
 
@@ -163,6 +164,32 @@ def test_loads_matrices_as_the_header_draws_them(emulate, mode: Mode):
     np.testing.assert_array_equal(
         transposed.view(np.uint16).reshape(4, 8, 8), tiles.transpose(0, 2, 1)
     )
+
+
+@both_modes
+def test_stores_matrices_as_the_header_draws_them(emulate, mode: Mode):
+    tiles = np.arange(4 * 8 * 8, dtype=np.uint16).reshape(4, 8, 8)
+    # Register j of lane 4 g + t: row g, columns 2 t and 2 t + 1 of tile j.
+    words, y = tiles.reshape(4, 64).view(np.uint32).copy(), np.zeros(256, np.uint32)
+    emulate("primitives", "store_matrices", [words, y], shared_bytes=512, mode=mode)
+    four, two = y.view(np.uint16).reshape(2, 32, 8)
+    np.testing.assert_array_equal(four[np.arange(32) ^ 5], tiles.reshape(32, 8))
+    np.testing.assert_array_equal(two, [*tiles[2:].reshape(16, 8), *four[16:]])
+
+
+def test_a_matrix_store_that_nobody_waits_for_is_seen(emulate):
+    """Lanes read rows that others store: late in one order or another."""
+    words = np.arange(128, dtype=np.uint32)
+
+    def stored(edit: Edit, seed: int) -> bytes:
+        y = np.zeros(256, np.uint32)
+        options = {"shared_bytes": 512, "mode": CHECKING, "seed": seed, "edit": edit}
+        emulate("primitives", "store_matrices", [words, y], **options)
+        return y.tobytes()
+
+    right = {stored(whole, seed) for seed in range(4)}
+    assert len(right) == 1
+    assert {stored(drop("matrices_stored"), seed) for seed in range(4)} != right
 
 
 @both_modes

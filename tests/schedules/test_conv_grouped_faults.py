@@ -82,7 +82,8 @@ FAULTS = [
 ]
 COLUMNS = [
     Fault("rows are stored before they are staged", drop("rows_staged")),
-    Fault("pairs of columns lie elsewhere", change("pair_staged", "j * 16", "j * 8")),
+    Fault("tiles of columns lie elsewhere", change("tiles_staged", "first * 16", "first * 8")),
+    Fault("rows of a tile are exchanged", change("pair_given", "+ half", "+ 1 - half")),
     Fault("operands behind the last one", change("pair_exists", "< valid", "< valid + 64")),
 ]
 

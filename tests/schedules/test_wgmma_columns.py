@@ -200,7 +200,8 @@ FAULTS = [
         "columns behind the last one have operands",
         change("pair_exists", "< valid", "< valid + 64"),
     ),
-    Fault("pairs of columns lie elsewhere", change("pair_staged", "j * 16", "j * 8")),
+    Fault("tiles of columns lie elsewhere", change("tiles_staged", "first * 16", "first * 8")),
+    Fault("rows of a tile are exchanged", change("pair_given", "+ half", "+ 1 - half")),
     Fault(
         "rows behind the last one are stored", change("vector_stored", "rowEnd)", "rowEnd + 64)")
     ),
@@ -208,7 +209,6 @@ FAULTS = [
     Fault("warps share their staging", change("staging_of_warp", "warpIndex()", "0 * warpIndex()")),
     Fault("products store the first one's rows", change("product_placed", "product *", "0 *")),
     Fault("pieces have the first one's sums", change("sums_of_piece", "Column / 2", "0")),
-    Fault("pieces are staged over others", drop("piece_read")),
     Fault("pieces are read before they are staged", drop("piece_staged")),
     Fault("pieces have the first one's operands", change("next_piece", "kNext", "0")),
 ]

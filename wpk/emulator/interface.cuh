@@ -121,6 +121,7 @@ enum class Collective : uint32
     vote,
     reduce,
     loadMatrix,
+    storeMatrices,
     mmaTile,
     wgmma,
     wgmmaFence,
@@ -153,6 +154,13 @@ struct LoadMatrixOperands
     uint32* registers; // four
     unsigned long row; // shared address of the 16-byte row of this lane
     uint32 transposed;
+};
+struct StoreMatricesOperands
+{
+    const uint32* words; // of this lane's place in each tile
+    uint32* row;         // four: the row that this lane stores, if it stores one
+    const void* at;      // where
+    uint32 tiles;
 };
 enum class MmaType : uint32
 {

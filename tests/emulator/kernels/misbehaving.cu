@@ -3,6 +3,7 @@
 #include <wpk/kernels/copies/async_copy.cuh>
 #include <wpk/kernels/copies/vector.cuh>
 #include <wpk/kernels/mma/mma.cuh>
+#include <wpk/kernels/mma/store_matrix.cuh>
 #include <wpk/kernels/sums/warp.cuh>
 
 using namespace wpk;
@@ -97,6 +98,24 @@ WPK_KERNEL(32) misaligned_rows(uint32* y)
     y[threadIdx.x] = words[0];
 }
 WPK_EXPORT(misaligned_rows)
+
+WPK_KERNEL(32) misaligned_rows_stored()
+{
+    WPK_SHARED(unsigned char, tile);
+    const uint32 words[4] = {};
+    storeMatrices(tile + 8 * threadIdx.x, words);
+}
+WPK_EXPORT(misaligned_rows_stored)
+
+WPK_KERNEL(32) partial_warp_rows_stored()
+{
+    WPK_SHARED(unsigned char, tile);
+    const uint32 words[4] = {};
+    if (threadIdx.x < 16)
+        return;
+    storeMatrices(tile + 16 * threadIdx.x, words);
+}
+WPK_EXPORT(partial_warp_rows_stored)
 
 WPK_KERNEL(32) partial_warp_tile(float* y)
 {

@@ -2,6 +2,7 @@
 #include <wpk/kernels/copies/async_copy.cuh>
 #include <wpk/kernels/copies/vector.cuh>
 #include <wpk/kernels/mma/mma.cuh>
+#include <wpk/kernels/mma/store_matrix.cuh>
 #include <wpk/kernels/sums/warp.cuh>
 
 using namespace wpk;
@@ -166,6 +167,26 @@ WPK_KERNEL(32) load_matrices(const uint16* x, uint32* plain, uint32* transposed)
         transposed[j * 32 + lane] = words[j];
 }
 WPK_EXPORT(load_matrices)
+
+// Register j of each lane to tile j, whose rows lie in another order; then the last two over the first.
+WPK_KERNEL(32) store_matrices(const uint32* words, uint32* y)
+{
+    WPK_SHARED(unsigned char, tiles);
+    const int lane = laneIndex();
+    uint32 own[4];
+    for (int j = 0; j < 4; ++j)
+        own[j] = words[j * 32 + lane];
+    storeMatrices(tiles + (lane ^ 5) * 16, own);
+    __syncwarp(); // @matrices_stored
+    const int other = (lane + 1) % 32;
+    store(y + other * 4, load<uint32, 4>(reinterpret_cast<const uint32*>(tiles + other * 16)));
+    __syncwarp();
+    const uint32 two[2] = {own[2], own[3]};
+    storeMatrices(tiles + lane * 16, two);
+    __syncwarp();
+    store(y + (32 + lane) * 4, load<uint32, 4>(reinterpret_cast<const uint32*>(tiles + lane * 16)));
+}
+WPK_EXPORT(store_matrices)
 
 WPK_KERNEL(32) mma_half(const float* a, const float* b, float* d)
 {

@@ -6,7 +6,7 @@ namespace wpk::emulator
 
 const char* nameOf(Collective kind)
 {
-    static const char* const kNames[] = {"__syncwarp", "shuffle", "ballot", "warp reduction", "loadMatrix", "mmaTile",
+    static const char* const kNames[] = {"__syncwarp", "shuffle", "ballot", "warp reduction", "loadMatrix", "storeMatrices", "mmaTile",
         "wgmma", "fenceWgmma", "commitWgmma", "waitWgmma", "arriveCluster", "waitCluster", "syncThreads", "waitBarrier",
         "waitGrid"};
     return kNames[static_cast<uint32>(kind)];
@@ -26,6 +26,8 @@ void runCollective(Collective kind, Warp& warp, uint32 mask)
         return runReduce(warp, mask);
     case Collective::loadMatrix:
         return runLoadMatrix(warp, mask);
+    case Collective::storeMatrices:
+        return runStoreMatrices(warp, mask);
     case Collective::mmaTile:
         return runMmaTile(warp, mask);
     case Collective::wgmma:

@@ -256,6 +256,7 @@ void runShuffle(Warp& warp, uint32 mask);
 void runVote(Warp& warp, uint32 mask);
 void runReduce(Warp& warp, uint32 mask);
 void runLoadMatrix(Warp& warp, uint32 mask);
+void runStoreMatrices(Warp& warp, uint32 mask);
 void runMmaTile(Warp& warp, uint32 mask);
 void runWgmma(Warp& warp, uint32 mask);
 void runWgmmaFence(Warp& warp, uint32 mask);

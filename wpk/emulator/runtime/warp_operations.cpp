@@ -1,4 +1,4 @@
-// Shuffles, votes, reductions and matrix loads, for all lanes of a warp at once.
+// Shuffles, votes, reductions, and matrices to registers and back, for all lanes of a warp at once.
 #include <cmath>
 #include <cstring>
 
@@ -114,6 +114,22 @@ void runLoadMatrix(Warp& warp, uint32 mask)
                 memcpy(&registers[lane][j], &tile[group][pair], 4);
             }
         }
+    }
+}
+
+void runStoreMatrices(Warp& warp, uint32 mask)
+{
+    if (mask != ~0u)
+        fail("storeMatrices: only lanes %08x take part", mask);
+    const StoreMatricesOperands* lanes[32];
+    for (int lane = 0; lane < 32; ++lane)
+        lanes[lane] = static_cast<StoreMatricesOperands*>(warp.fibers[lane].operands);
+    for (int lane = 0; lane < static_cast<int>(lanes[0]->tiles) * 8; ++lane)
+    {
+        if (reinterpret_cast<unsigned long>(lanes[lane]->at) % 16 != 0)
+            fail("storeMatrices: the row address of lane %d is not 16-byte aligned", lane);
+        for (int pair = 0; pair < 4; ++pair)
+            lanes[lane]->row[pair] = lanes[lane % 8 * 4 + pair]->words[lane / 8];
     }
 }
 

@@ -6,6 +6,7 @@
 #include <wpk/kernels/copies/vector.cuh>
 #include <wpk/kernels/epilogue/epilogue.cuh>
 #include <wpk/kernels/mma/row_norm.cuh>
+#include <wpk/kernels/mma/store_matrix.cuh>
 #include <wpk/kernels/sums/warp.cuh>
 #include <wpk/kernels/tiles/tile_shared.cuh>
 
@@ -150,29 +151,36 @@ public:
     WPK_DEVICE void stage(const Sum (&sums)[kTiles][4], const Scaled& scaled, unsigned char* shared, int staging,
         const OutputWindow<Rows>& window) const
     {
+        constexpr int kTogether = kTiles == 1 ? 1 : 2; // tiles that are staged at once
         const int lane = laneIndex();
-        const int written = staging + Tile::offset(lane / 4, 0) + lane % 4 * 4; // chunk 0 of the lane's row
+        const int row = staging + Tile::offset(lane % 16, kTiles == 1 ? 0 : lane / 16); // that the lane gives, of these
         WPK_UNROLL
-        for (int j = 0; j < kTiles; ++j)
+        for (int first = 0; first < kTiles; first += kTogether)
         {
-            Number operands[2][kOperands] = {};
-            operands_[j].widen(0, operands[0]);
-            operands_[j].widen(1, operands[1]);
+            uint32 words[kTogether * 2];
             WPK_UNROLL
-            for (int half = 0; half < 2; ++half)
+            for (int tile = 0; tile < kTogether; ++tile)
             {
-                Number numbers[2];
+                const int j = first + tile;
+                Number operands[2][kOperands] = {};
+                operands_[j].widen(0, operands[0]);
+                operands_[j].widen(1, operands[1]);
                 WPK_UNROLL
-                for (int i = 0; i < 2; ++i)
+                for (int half = 0; half < 2; ++half)
                 {
-                    const Number sum = scaled.of(toFloat(sums[j][half * 2 + i]), half, operands[i]);
-                    const Number number = Stored::number(sum, operands[i]);
-                    const bool exists = Problem::y_padding == 0 || ownColumn(window, j) + i < window.columnEnd;
-                    numbers[i] = exists ? number : Number(0); // @padding_zero
+                    Number numbers[2];
+                    WPK_UNROLL
+                    for (int i = 0; i < 2; ++i)
+                    {
+                        const Number sum = scaled.of(toFloat(sums[j][half * 2 + i]), half, operands[i]);
+                        const Number number = Stored::number(sum, operands[i]);
+                        const bool exists = Problem::y_padding == 0 || ownColumn(window, j) + i < window.columnEnd;
+                        numbers[i] = exists ? number : Number(0); // @padding_zero
+                    }
+                    words[tile * 2 + half] = pack2<YType>(numbers[0], numbers[1]); // @pair_given
                 }
-                unsigned char* const at = shared + (written ^ (j * 16)) + half * 8 * kRowBytes; // @pair_staged
-                wpk::store<uint32, 1>(reinterpret_cast<uint32*>(at), {pack2<YType>(numbers[0], numbers[1])});
             }
+            storeMatrices(shared + (row ^ (first * 16)), words); // @tiles_staged
         }
     }
 

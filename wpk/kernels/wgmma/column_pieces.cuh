@@ -93,7 +93,7 @@ private:
             const auto ofPiece = window.from(product * Shape::kProductRows, Column); // @product_placed
             typename Shape::Sum sums[Own::kTiles][4];
             memcpy(sums, acc + product * (Shape::blockN / 2) + Column / 2, sizeof sums); // @sums_of_piece
-            __syncwarp();                                                                // @piece_read: the one before
+            __syncwarp(); // the piece before has been read: those who store matrices meet, which orders no memory
             piece.stage(sums, normed.scaled(product), shared, staging, ofPiece);
             if constexpr (!isLast)
             {
