@@ -36,6 +36,10 @@ _NARROW_UNDER_WAY = (0.5, 0.5)
 """Registers of fragments and loads under way, for each of a score and of a weighted value; read from
 ptxas reports, above which kernels spill."""
 
+_FEW_WARPS = 3
+"""Of a block: ptxas gives their threads 128 or 168 registers, so that an SM may hold another block. fp32 products need up to 176
+where a step's copies are under way."""
+
 _SCORE_SLOTS, _EXACT_SLOTS = 13.0, 21.0
 """Issue slots of a thread for each of its scores, the products' own among them: maximum, exponential, sum, rounding to
 an operand, the rescaling of weighted values; from nvdisasm's listings of heads of 64. The second is that of fp32, whose
@@ -127,7 +131,13 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 
     def _target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no warp is without a query or a key."""
+        roomy = Limit(
+            f"stages == 1 or warps_m * warps_n > {_FEW_WARPS}",
+            f"blocks of {_FEW_WARPS} warps and fewer have too few registers for several steps of fp32:"
+            " they would spill",
+        )
         return (
+            *([roomy] if problem.precision is Precision.FP32 else ()),
             Limit(
                 f"warps_n == 1 or block_n * (warps_n - 1) < {problem.keys}",
                 f"each warp has some of the {problem.keys} keys",
