@@ -92,7 +92,9 @@ def test_numbers_are_those_of_onnx_runtime_at_any_batch(
 
 def test_models_expect_positions_to_cost_what_any_residual_does(tmp_path: Path) -> None:
     """ViT-B/16's patches at batch 32: as 32 matrices of 196 rows they took 1.5 times as long."""
-    text = POSITIONS.replace("N", "32").replace("21", "196").replace("24", "768").replace("40", "768")
+    text = (
+        POSITIONS.replace("N", "32").replace("21", "196").replace("24", "768").replace("40", "768")
+    )
     h100 = find_target("h100")
     least = []
     for positions in ("[1, 196", "[32, 196"):

@@ -36,9 +36,9 @@ _NARROW_UNDER_WAY = (0.5, 0.5)
 """Registers of fragments and loads under way, for each of a score and of a weighted value; read from
 ptxas reports, above which kernels spill."""
 
-_FEW_WARPS = 3
-"""Of a block: ptxas gives their threads 128 or 168 registers, so that an SM may hold another block. fp32 products need up to 176
-where a step's copies are under way."""
+_FEW_KEYS, _ROOMY = 16, "4 <= warps_m * warps_n <= 8 and warps_m * warps_n != 6"
+"""Keys of a step whose scores fit 168 registers in fp32, and blocks that can have more of them. Of 9 to 12 warps three share a
+scheduler, whose registers are for 168 each; and of fewer ptxas takes 168 where an SM then holds one block more."""
 
 _SCORE_SLOTS, _EXACT_SLOTS = 13.0, 21.0
 """Issue slots of a thread for each of its scores, the products' own among them: maximum, exponential, sum, rounding to
@@ -132,9 +132,8 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
     def _target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no warp is without a query or a key."""
         roomy = Limit(
-            f"stages == 1 or warps_m * warps_n > {_FEW_WARPS}",
-            f"blocks of {_FEW_WARPS} warps and fewer have too few registers for several steps of fp32:"
-            " they would spill",
+            f"block_n <= {_FEW_KEYS} or {_ROOMY}",
+            f"in fp32 scores of more than {_FEW_KEYS} keys need more than 168 registers: they would spill",
         )
         return (
             *([roomy] if problem.precision is Precision.FP32 else ()),

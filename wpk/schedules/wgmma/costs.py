@@ -44,7 +44,9 @@ _FP32_ROWS = (
 )
 _OTHER_REGISTERS = 28  # addresses and descriptors
 _PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to tile; as the others
-_READ_RESIDUAL = 8  # of a residual that the epilogue of warpgroups in turns reads itself; as the others
+_READ_RESIDUAL = (
+    8  # of a residual that the epilogue of warpgroups in turns reads itself; as the others
+)
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 _MOMENTS_WAIT = 2.0
