@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, prod
 from pathlib import Path
 
 from spaces.recorder import FINALISTS, ROUNDS, Sampling, Space, space_of
+from spaces.sampling import Sample
 from wpk.build import Compilation, CompilePool, KernelCache
 from wpk.candidate import Candidate
+from wpk.kernel_source import KernelSource
 from wpk.problems import Problem
 from wpk.search.models import spill_words
 from wpk.targets import Target
@@ -78,7 +80,7 @@ def dry_run(
 
 
 def _tried(
-    name: str, problem: Problem, samples: list, target: Target, pool: CompilePool
+    name: str, problem: Problem, samples: Sequence[Sample], target: Target, pool: CompilePool
 ) -> DryProblem:
     spaces = [space_of(name, problem, sample, target) for sample in samples]
     asked = {
@@ -107,7 +109,7 @@ def _tried(
     )
 
 
-def gpu_seconds(found: list[DryProblem], cores: int) -> tuple[float, float]:
+def gpu_seconds(found: Sequence[DryProblem], cores: int) -> tuple[float, float]:
     """Return what recording takes where the kernels are there, and where they are compiled as it goes, in seconds.
 
     Args:
@@ -119,7 +121,7 @@ def gpu_seconds(found: list[DryProblem], cores: int) -> tuple[float, float]:
     return measuring, max(measuring, START_SECONDS + compiling)
 
 
-def _sources(space: Space, candidate: Candidate) -> tuple:
+def _sources(space: Space, candidate: Candidate) -> tuple[KernelSource, ...]:
     template = space.sample.template
     return tuple(
         template.instantiate(space.problem, template.schedule_from(candidate.configuration))

@@ -22,6 +22,7 @@ _OTHER_REGISTERS = (
     38  # addresses, descriptors, and what a row keeps; read, as the next one, from ptxas reports
 )
 _LOADING_REGISTERS = 30  # addresses of the scores' operands
+_TWO_STEPS = 8  # of two steps, which ptxas unrolls and mixes: those of 128 keys took 170 to 195 where they could have them
 _LAUNCHED = {1: 255, 2: 168, 3: 128}
 """Registers that a thread of a block of so many consumers can have: ptxas sets them aside by whole warpgroups, and
 the producer is in one more."""
@@ -204,7 +205,11 @@ def _consumer_registers(problem: Attention) -> str:
     """Of scores, their weights of 16 bits, their operands, the weighted values, and the rest."""
     operands = len(problem.scores.operands)
     others = _OTHER_REGISTERS + _LOADING_REGISTERS * (operands > 0)
-    return f"{3 + 2 * operands} * block_n // 4 + {_whole(problem.width) // 2 + others}"
+    counted = f"{3 + 2 * operands} * block_n // 4 + {_whole(problem.width) // 2 + others}"
+    if problem.lengths is not None:  # how many steps there are is not known before a run
+        return counted
+    two = f"(block_n < {problem.keys}) * ({problem.keys} <= 2 * block_n)"
+    return f"{counted} + {_TWO_STEPS} * {two}"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
