@@ -19,7 +19,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from spaces.line_file import read_lines
-from spaces.problems import PROBLEMS
 
 from wpk.candidate import Maker
 from wpk.search.store import RunState, Setup, StoreKey, TuningStore
@@ -47,7 +46,7 @@ def teach(folder: Path, path: Path) -> int:
         run = store.begin_run(0).id
         for header in known.headers.values():
             maker = Maker(header.template, header.version)
-            key = StoreKey(PROBLEMS[header.problem], maker, setup)
+            key = StoreKey(known.problem(header.problem), maker, setup)
             for trial in known.trials(header, maker).values():
                 store.record(run, key, replace(trial, proposer=PROPOSER), Regime.WARM)
                 count += 1

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from math import prod, sqrt
+from math import prod
 from typing import Any, TypeVar
 
 from subjects.cold_chain import ColdChain, Subject
-from subjects.problems import convolution, matmul
+from subjects.problems import convolution, matmul, with_gelu
 
 from rows.base import Context, Outcome, Row, microseconds
 from wpk.backends import open_gpu
@@ -23,7 +23,6 @@ from wpk.device.timing import Subject as Timed
 from wpk.dtypes import DType
 from wpk.errors import CompileError
 from wpk.execution import KernelImage
-from wpk.expression import Scalar, apply
 from wpk.kernel_source import KernelSource
 from wpk.problems import Convolution, Matmul
 from wpk.schedules.registry import TEMPLATE_OF
@@ -52,7 +51,7 @@ def subjects() -> dict[str, Subject]:
     half = DType.FP16
     products = {
         "matmul 196x384 384x1536 +bias gelu": (
-            _with_gelu(matmul(196, 1536, 384, bias=half)),
+            with_gelu(matmul(196, 1536, 384, bias=half)),
             {"block_m": 64, "block_n": 64, "block_k": 64, "stages": 6},
         ),
         "matmul 196x1536 1536x384 +bias +res": (
@@ -81,13 +80,6 @@ def subjects() -> dict[str, Subject]:
         **{name: _subject(each, "conv_wgmma", tile) for name, (each, tile) in images.items()},
         "depthwise 7x7 384 14 +bias": _subject(depthwise, "depthwise", walk),
     }
-
-
-def _with_gelu(product: Matmul) -> Matmul:
-    x = product.epilogue.expression
-    bell = apply("Erf", apply("Mul", x, Scalar(sqrt(0.5))))
-    gelu = apply("Mul", apply("Mul", x, Scalar(0.5)), apply("Add", bell, Scalar(1.0)))
-    return replace(product, epilogue=replace(product.epilogue, expression=gelu))
 
 
 def _subject(problem: P, template: str, parameters: dict[str, int]) -> Subject:

@@ -1,11 +1,15 @@
 """Records of spaces as lines of JSON: a line a space, then a line a trial, in the order of measuring.
 
+    {"problem": "vit.fp16.b32.3", "is": {"type": "Convolution", ...}}
     {"space": "resnet50.3x3_14.fp16/conv_mma", "version": "8", "parameters": [...], "legal": 10830,
      "survivors": 300, "kept": [[...], ...], "grid": [[...], ...]}
-    {"of": "resnet50.3x3_14.fp16/conv_mma", "schedule": [...], "round": 0, "seconds": [...], "status": "ok"}
+    {"of": "resnet50.3x3_14.fp16/conv_mma", "schedule": [...], "round": 0, "seconds": [...], "status": "ok",
+     "estimate": 3.1e-06, "rank": 0}
 
-Round 0 is the sweep over all schedules; what was timed again in later rounds takes its place when a record is
-read. Other lines say on what was measured.
+Problems that `spaces.problems` does not name are described. Round 0 is the sweep over all schedules; what was timed
+again in later rounds takes its place when a record is read. The estimate is the models' of the day, in seconds; the rank
+is the place among all schedules of the template that the score keeps, by estimate, or null where it drops the
+schedule. Records from before those were told have neither. Other lines say on what was measured.
 """
 
 from __future__ import annotations
@@ -17,7 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spaces.problem_file import described, read_described
+from spaces.problems import PROBLEMS
 from wpk.candidate import Candidate, Maker
+from wpk.problems import Problem
 from wpk.trial import Status, Trial
 
 Values = tuple[int, ...]
@@ -70,19 +77,44 @@ def _header(row: dict[str, Any]) -> Header:
     return Header(problem, template, str(row["version"]), names, *counts, kept, grid)
 
 
-def trial_line(key: str, trial: Trial, turn: int) -> dict[str, object]:
+@dataclass(frozen=True)
+class Told:
+    """What the models say of a schedule before it is measured.
+
+    Attributes:
+        estimate: Predicted seconds.
+        rank: Its place among the schedules of its template that the score keeps; None where it drops it.
+    """
+
+    estimate: float
+    rank: int | None
+
+
+def problem_line(name: str, problem: Problem) -> dict[str, object]:
+    """Return a problem as it is written."""
+    return {"problem": name, "is": described(problem)}
+
+
+def trial_line(key: str, trial: Trial, turn: int, told: Told | None = None) -> dict[str, object]:
     """Return a trial as it is written.
 
     Args:
         key: Of its space.
         trial: What came of it.
         turn: 0 for the sweep, else the number of the round.
+        told: What the models said.
     """
-    seconds = [float(f"{value:.{_DIGITS}g}") for value in trial.seconds]
+    seconds = [_rounded(value) for value in trial.seconds]
     values = [value for _, value in trial.candidate.configuration]
     line = {"of": key, "schedule": values, "round": turn, "seconds": seconds}
     line["status"] = trial.status.value
+    if told is not None:
+        line |= {"estimate": _rounded(told.estimate), "rank": told.rank}
     return line | ({"detail": trial.detail[:_DETAIL]} if trial.detail else {})
+
+
+def _rounded(seconds: float) -> float:
+    return float(f"{seconds:.{_DIGITS}g}")
 
 
 @dataclass
@@ -93,11 +125,26 @@ class Known:
         headers: By key.
         rows: The lines of trials, by key, in the order of measuring.
         machines: On what was measured, in the order of the files.
+        problems: Those that are described, by name.
     """
 
     headers: dict[str, Header] = field(default_factory=dict)
     rows: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     machines: list[dict[str, Any]] = field(default_factory=list)
+    problems: dict[str, Problem] = field(default_factory=dict)
+
+    def problem(self, name: str) -> Problem:
+        """Return the problem of that name.
+
+        Raises:
+            SystemExit: It is neither described nor one of `spaces.problems`.
+        """
+        found = self.problems.get(name) or PROBLEMS.get(name)
+        if found is None:
+            raise SystemExit(
+                f"the record has trials of {name}, and does not say which problem that is"
+            )
+        return found
 
     def require_same(self, header: Header) -> None:
         """Refuse to go on with a record of other schedules.
@@ -145,6 +192,8 @@ def read_lines(paths: Iterable[Path]) -> Known:
             if "space" in row:
                 header = _header(row)
                 known.headers[header.key] = header
+            elif "is" in row:
+                known.problems[str(row["problem"])] = read_described(row["is"], str(row["problem"]))
             elif "of" in row:
                 known.rows.setdefault(str(row["of"]), []).append(row)
             else:

@@ -15,16 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spaces.line_file import Header, Known, Values, read_lines
-from spaces.problems import PROBLEMS, Layer, network_of
+from spaces.problems import network_of
 from wpk.candidate import Candidate, Maker
 from wpk.performance import Columns, Floats
+from wpk.problems import Problem
 from wpk.schedules import TEMPLATE_OF, Schedule, ScheduleTemplate
 from wpk.search.models import estimates
 from wpk.search.models.learned import LearnedCosts
 from wpk.targets import Target, find_target
 from wpk.trial import Trial
 
-Template = ScheduleTemplate[Layer, Schedule]
+Template = ScheduleTemplate[Problem, Schedule]
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class RecordedSpace:
     """
 
     name: str
-    problem: Layer
+    problem: Problem
     template: Template
     target: Target
     legal: int
@@ -130,7 +131,7 @@ def _with_learned(space: RecordedSpace, models: Path) -> RecordedSpace:
 
 def _space(header: Header, known: Known, target: Target) -> RecordedSpace | None:
     """A space with what was recorded of it; None where that is nothing."""
-    problem, template = PROBLEMS[header.problem], TEMPLATE_OF[header.template]
+    problem, template = known.problem(header.problem), TEMPLATE_OF[header.template]
     trials = known.trials(header, Maker(header.template, header.version))
     if not trials:
         return None
@@ -158,7 +159,7 @@ def columns_of(template: Template, names: Sequence[str], table: NDArray[np.int64
 
 def make_space(
     name: str,
-    problem: Layer,
+    problem: Problem,
     template: Template,
     target: Target,
     legal: int,

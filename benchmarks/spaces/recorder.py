@@ -11,16 +11,16 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TextIO
 
-from spaces.line_file import Header, Known, trial_line
-from spaces.problems import PROBLEMS, TIERS
-from spaces.sampling import Sample, samples
+from spaces.cases import Cases
+from spaces.line_file import Header, Known, Told, problem_line, trial_line
+from spaces.problems import PROBLEMS
+from spaces.sampling import Sample
 from wpk.backends import GpuProcess
 from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
@@ -30,9 +30,8 @@ from wpk.problems import Problem
 from wpk.search.models import PROMISING
 from wpk.targets import Target, target_of_gpu
 from wpk.trial import Regime, Trial
-from wpk.trial_bench import Bench, Case, CompileAhead, GpuLease, OddShapes, Request, TrialRunner
+from wpk.trial_bench import Bench, CompileAhead, GpuLease, OddShapes, Request, TrialRunner
 from wpk.trial_bench.gpu_lease import OpenGpu
-from wpk.trial_bench.odd_case import odd_case
 
 ROUGH = Patience(least=5, most=9, noise=0.01, seconds=0.01)
 """For each schedule."""
@@ -56,16 +55,23 @@ _TRIALS_A_PROCESS = 1000
 """A process on a GPU keeps every kernel that it loaded."""
 
 _SAID_SECONDS = 15.0
-_REFERENCE_THREADS = 3
+
+
+Tier = Mapping[str, Problem]
+"""Problems by name, which are recorded together."""
+
+Sampling = Callable[[Problem, Target], list[Sample]]
+"""What of a problem is recorded, of each template."""
 
 
 @dataclass
 class Space:
-    """A space is the sample of one template, with what is known of it."""
+    """A space is the sample of one template, with what is known of it, and what the models say of its schedules."""
 
     name: str
     problem: Problem
     sample: Sample
+    told: Mapping[Candidate, Told]
     trials: dict[Candidate, Trial] = field(default_factory=dict)
 
     @property
@@ -102,6 +108,16 @@ class Space:
         return sorted(ran, key=lambda each: self.trials[each].cost)[:FINALISTS]
 
 
+def space_of(name: str, problem: Problem, sample: Sample, target: Target) -> Space:
+    """Return a space of which nothing is measured yet."""
+    maker = sample.template.maker
+    told = {
+        Candidate(maker, schedule.parameters()): said
+        for schedule, said in sample.told(problem, target).items()
+    }
+    return Space(name, problem, sample, told)
+
+
 def _parts(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
     return [list(candidates[i : i + CHUNK]) for i in range(0, len(candidates), CHUNK)]
 
@@ -109,7 +125,16 @@ def _parts(candidates: Sequence[Candidate]) -> list[list[Candidate]]:
 class Recorder:
     """A recorder measures on one GPU and writes a file of lines."""
 
-    def __init__(self, output: TextIO, known: Known, end: float, open_gpu: OpenGpu) -> None:
+    def __init__(
+        self,
+        output: TextIO,
+        known: Known,
+        end: float,
+        open_gpu: OpenGpu,
+        sampling: Sampling,
+        commit: str,
+        kernels: Path | None = None,
+    ) -> None:
         """Describe it; nothing starts yet.
 
         Args:
@@ -117,27 +142,32 @@ class Recorder:
             known: What earlier calls recorded.
             end: Time of the monotonic clock at which nothing new begins.
             open_gpu: Starts the process that measures.
+            sampling: Says what is recorded.
+            commit: Of this repository, for the record.
+            kernels: Folder of compiled kernels, in which new ones are kept; none are where there is none.
         """
         self._output, self._known, self._end = output, known, end
+        self._sampling, self._commit, self._kernels = sampling, commit, kernels
         self._lease = GpuLease(open_gpu)
         self._trials, self._said = 0, time.monotonic()
         self._label = Path(output.name).stem
 
-    def record(self, tiers: Sequence[Sequence[str]], workers: int) -> None:
-        """Record problems by name, a tier after the other, until all is done or the time is over."""
+    def record(self, tiers: Sequence[Tier], workers: int) -> None:
+        """Record problems, a tier after the other, until all is done or the time is over."""
         begun = time.monotonic()
         with self._lease, tempfile.TemporaryDirectory() as cache:
             gpu = self._lease.process()
             target = target_of_gpu(gpu.name, gpu.capability)
-            self._write({"device": gpu.name, "driver": gpu.facts.driver, "target": target.name})
+            about = {"device": gpu.name, "driver": gpu.facts.driver, "target": target.name}
+            self._write(about | {"most_mhz": gpu.facts.clock / 1e6, "commit": self._commit})
             pool = CompilePool(
                 target.arch,
-                cache=KernelCache(Path(cache)),
+                cache=KernelCache(self._kernels or Path(cache)),
                 workers=workers,
                 limit_seconds=COMPILE_SECONDS,
             )
-            names = [name for tier in tiers for name in tier]
-            with pool, Cases(names) as cases, CompileAhead(target, pool.submit) as ahead:
+            problems = [problem for tier in tiers for problem in tier.values()]
+            with pool, Cases(problems) as cases, CompileAhead(target, pool.submit) as ahead:
                 rough, close = (
                     Bench(
                         ahead,
@@ -151,12 +181,14 @@ class Recorder:
                 self._sweep(spaces, rough, self._end - ROUNDS_SHARE * (self._end - begun))
                 self._repeat([each for tier in spaces for each in tier], close)
 
-    def _spaces(self, names: Sequence[str], target: Target) -> list[Space]:
+    def _spaces(self, tier: Tier, target: Target) -> list[Space]:
         """All spaces of some problems, with what is known of them; new ones get their header."""
         found = []
-        for name in names:
-            for sample in samples(PROBLEMS[name], target):
-                space = Space(name, PROBLEMS[name], sample)
+        for name, problem in tier.items():
+            if PROBLEMS.get(name) != problem and self._known.problems.get(name) != problem:
+                self._write(problem_line(name, problem))
+            for sample in self._sampling(problem, target):
+                space = space_of(name, problem, sample, target)
                 header = space.header
                 if header.key in self._known.headers:
                     self._known.require_same(header)
@@ -203,7 +235,8 @@ class Recorder:
 
     def _enter(self, space: Space, trial: Trial, turn: int) -> None:
         space.trials[trial.candidate] = trial
-        self._write(trial_line(space.header.key, trial, turn))
+        told = space.told[trial.candidate]
+        self._write(trial_line(space.header.key, trial, turn, told))
         self._trials += 1
         if self._trials % _TRIALS_A_PROCESS == 0:
             self._lease.drop()
@@ -231,47 +264,9 @@ def _requests(space: Space, candidates: Sequence[Candidate]) -> list[Request]:
     return [Request(space.problem, each) for each in candidates]
 
 
-class Cases(Mapping[Problem, Case]):
-    """Cases compute the operands and references of problems in the background, in their order."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        """Begin."""
-        self._pool = ThreadPoolExecutor(_REFERENCE_THREADS, "reference")
-        self._made: dict[Problem, Future[Case]] = {
-            PROBLEMS[name]: self._pool.submit(_case, PROBLEMS[name]) for name in names
-        }
-
-    def __enter__(self) -> Cases:
-        """The cases."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Compute no more."""
-        self._pool.shutdown(cancel_futures=True)
-
-    def __getitem__(self, problem: Problem) -> Case:
-        """Return the case of a problem; wait for it."""
-        return self._made[problem].result()
-
-    def __iter__(self) -> Iterator[Problem]:
-        """All problems."""
-        return iter(self._made)
-
-    def __len__(self) -> int:
-        """Number of problems."""
-        return len(self._made)
-
-
-def _case(problem: Problem) -> Case:
-    made = odd_case(problem)
-    if made is None:
-        raise ValueError(f"{problem.words()} is not a number everywhere at random operands")
-    return made
-
-
-def shares(gpus: int) -> list[list[list[str]]]:
-    """Return the names that each GPU records, by tier: problems are dealt out in turn."""
-    return [[list(tier)[place::gpus] for tier in TIERS] for place in range(gpus)]
+def shares(tiers: Sequence[Tier], gpus: int) -> list[list[Tier]]:
+    """Return the problems that each GPU records, by tier: they are dealt out in turn."""
+    return [[dict(list(tier.items())[place::gpus]) for tier in tiers] for place in range(gpus)]
 
 
 def gpu_opener(ordinal: int) -> OpenGpu:

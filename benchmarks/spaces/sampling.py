@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spaces.line_file import Told
 from wpk.performance import Columns, bound
 from wpk.problems import Problem
 from wpk.schedules import Schedule, ScheduleTemplate
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.models import PROMISING, Shortlist
+from wpk.search.models import PROMISING, Shortlist, estimates
 from wpk.search.models.shortlist import shortlist
 from wpk.targets import Target
 
@@ -44,6 +45,7 @@ class Sample:
         survivors: How many of them the score keeps.
         kept: Of those, the ones recorded; the first by estimate come first.
         grid: The schedules of the grid, in a random order; none of ordinary cores' templates.
+        ranked: All that the score keeps, the least estimate first, as columns.
     """
 
     template: Template
@@ -51,17 +53,38 @@ class Sample:
     survivors: int
     kept: tuple[Schedule, ...]
     grid: tuple[Schedule, ...]
+    ranked: Columns
+
+    def told(self, problem: Problem, target: Target) -> dict[Schedule, Told]:
+        """Return what the models say of each schedule of both parts."""
+        schedules = list(dict.fromkeys((*self.kept, *self.grid)))
+        columns = {
+            name: np.asarray([getattr(each, name) for each in schedules], np.int64)
+            for name, _ in schedules[0].parameters()
+        }
+        seconds = estimates(problem, self.template, target, columns)
+        of_ranked = zip(*(self.ranked[name].tolist() for name in columns), strict=True)
+        ranks = {values: rank for rank, values in enumerate(of_ranked)}
+        values = zip(*(each.tolist() for each in columns.values()), strict=True)
+        return {
+            schedule: Told(estimate, ranks.get(key))
+            for schedule, estimate, key in zip(schedules, seconds.tolist(), values, strict=True)
+        }
 
 
 def samples(problem: Problem, target: Target, seed: int = 0) -> list[Sample]:
     """Return the samples of all templates that carry a problem and have legal schedules for it."""
-    able = [t for t in TEMPLATES if isinstance(problem, t.problem_type)]
-    carrying = [t for t in able if t.why_not(problem, target) is None]
     found = [
         _sample(problem, t, target, np.random.default_rng([seed, n]))
-        for n, t in enumerate(carrying)
+        for n, t in enumerate(carrying(problem, target))
     ]
     return [each for each in found if each.legal]
+
+
+def carrying(problem: Problem, target: Target) -> list[Template]:
+    """Return the templates that carry a problem."""
+    able = [t for t in TEMPLATES if isinstance(problem, t.problem_type)]
+    return [t for t in able if t.why_not(problem, target) is None]
 
 
 def _sample(
@@ -76,7 +99,8 @@ def _sample(
         _, columns = template.space(problem, target)
         rows = generator.permutation(grid_rows(columns, MOST_OF_GRID, generator))
         grid = [template.schedule(columns, row) for row in rows.tolist()]
-    return Sample(template, legal, found.funnel.kept, tuple(kept), tuple(grid))
+    every = found.kept.columns
+    return Sample(template, legal, found.funnel.kept, tuple(kept), tuple(grid), every)
 
 
 def _kept(found: Shortlist, most: int, generator: np.random.Generator) -> list[Schedule]:

@@ -2,15 +2,18 @@
 
     convolution(64, 128, 56, stride=2, bias=DType.FP32, relu=True)
     matmul(128, 768, 3072, bias=DType.FP32)
+    with_gelu(matmul(128, 3072, 768, bias=DType.FP32))
 
 What these do not say, ``dataclasses.replace`` does.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from math import sqrt
 from typing import TypeVar
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import Acc, Expression, Operand, apply
+from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 
@@ -148,6 +151,14 @@ def matmul(
         y=y,
         epilogue=_epilogue((0, 0, 0, 1), y, bias=bias, residual=residual, relu=relu),
     )
+
+
+def with_gelu(product: Matmul) -> Matmul:
+    """Return a product whose result goes through a GELU (Hendrycks and Gimpel 2016, with erf) before it is stored."""
+    x = product.epilogue.expression
+    bell = apply("Erf", apply("Mul", x, Scalar(sqrt(0.5))))
+    gelu = apply("Mul", apply("Mul", x, Scalar(0.5)), apply("Add", bell, Scalar(1.0)))
+    return replace(product, epilogue=replace(product.epilogue, expression=gelu))
 
 
 def _epilogue(

@@ -5,7 +5,8 @@
 The part is what Pads, Reshapes and Slices leave of the product: positions relative to row i, which networks shift into
 place by padding a row and cutting it elsewhere (Shaw et al. 2018; Vaswani et al. 2021, HaloNet; Srinivas et al. 2021,
 BoTNet). Exact: the same terms are summed. The product of each place in a row has a constant matrix of its own, and neither
-paddings nor cuts are left.
+paddings nor cuts are left. The matrices of all places are read instead of the whole product's one: no more numbers than are
+moved no longer.
 """
 
 from dataclasses import dataclass
@@ -22,9 +23,10 @@ from wpk.graph_passes.movement.chains.element_places import MOVES, Places
 from wpk.graph_passes.movement.chains.reshape_chains import RESHAPES
 
 _MOST_ELEMENTS = 1 << 24
-_MOST_NUMBERS = 1 << 22
-"""In the matrices of all places together, which are read for every batch: the caches of GPUs keep as many."""
 _MOST_NODES = 12
+_SAVED = 2
+"""Times that an element of the whole product is moved, which is then neither written nor read to be shifted into place; paddings
+between are copies more, where nothing joins them."""
 _MOVEMENTS = ("Pad", "Slice", *RESHAPES)
 
 
@@ -67,7 +69,8 @@ class SkewedProducts(Rule[_Skewed]):
             columns = _columns(places, shape) if number > pads and is_op(reader, "Slice") else None
             if columns is not None:
                 found = _Skewed(node, tensor, places.shape, columns)
-        return found and (refusal(node, _why_too_large(matrix, found.columns)) or found)
+        saved = _SAVED * int(np.prod(shape))
+        return found and (refusal(node, _why_too_large(matrix, found.columns, saved)) or found)
 
     def rewrite(self, editor: GraphEditor, match: _Skewed) -> None:
         """Write the product with a matrix for each place in a row."""
@@ -87,11 +90,13 @@ class SkewedProducts(Rule[_Skewed]):
         editor.replace(output, parts.reshaped(back, match.shape))
 
 
-def _why_too_large(matrix: gs.Tensor, columns: NDArray[np.int64]) -> str | None:
+def _why_too_large(matrix: gs.Tensor, columns: NDArray[np.int64], saved: int) -> str | None:
+    """Say why the matrices of all places would take longer to read than they save; None if they do not."""
     numbers = int(matrix.shape[0]) * columns.size
     return (
-        f"a matrix for each of {len(columns)} rows would hold {numbers} numbers, more than {_MOST_NUMBERS}"
-        if numbers > _MOST_NUMBERS
+        f"a matrix for each of {len(columns)} rows would hold {numbers} numbers, more than the {saved} that would be"
+        " moved no longer"
+        if numbers > saved
         else None
     )
 

@@ -3,16 +3,17 @@
 import io
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-import spaces.recorder as recorder_module
 from spaces.line_file import Header, cut_to_whole_lines, read_lines, trial_line
 from spaces.problems import FP16, PROBLEMS, TIERS, network_of
-from spaces.recorder import FINALISTS, Recorder, Space, _in_turn
+from spaces.recorded import read_spaces
+from spaces.recorder import FINALISTS, Recorder, _in_turn, shares, space_of
 from spaces.sampling import MOST_KEPT, MOST_OF_GRID, Sample, grid_rows, samples
 from subjects.problems import convolution
 from support.devices.dummy_gpu import DummyGpu
@@ -70,7 +71,7 @@ def test_a_grid_holds_all_that_is_legal_of_its_values() -> None:
 
 def test_the_promising_come_first_and_every_schedule_once(sampled: list[Sample]) -> None:
     (sample,) = (each for each in sampled if each.template.name == "conv_mma")
-    space = Space(NAME, PROBLEMS[NAME], sample)
+    space = space_of(NAME, PROBLEMS[NAME], sample, H100)
     chunks = space.chunks()
     every = [each for chunk in chunks for each in chunk]
     assert [c.configuration for c in chunks[0]] == [s.parameters() for s in sample.kept[:PROMISING]]
@@ -82,7 +83,7 @@ def test_the_promising_come_first_and_every_schedule_once(sampled: list[Sample])
 
 
 def test_spaces_take_turns(sampled: list[Sample]) -> None:
-    found = [Space(NAME, PROBLEMS[NAME], sample) for sample in sampled]
+    found = [space_of(NAME, PROBLEMS[NAME], sample, H100) for sample in sampled]
     turns = [space.sample.template.name for space, _ in _in_turn(found)]
     assert turns[: len(found)] == [sample.template.name for sample in sampled]
     assert len(set(turns[len(found) : 2 * len(found)])) == len(found)
@@ -137,19 +138,15 @@ class _Output(io.StringIO):
     name = "spaces-0.jsonl"
 
 
-def test_the_recorder_measures_and_goes_on(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sampled: list[Sample]
-) -> None:
+def test_the_recorder_measures_and_goes_on(tmp_path: Path) -> None:
     name, problem = "tiny.conv.fp16", convolution(16, 16, 6, precision=FP16, relu=True)
-    monkeypatch.setitem(PROBLEMS, name, problem)
     (mma,) = (s for s in samples(problem, H100) if s.template.name == "conv_mma")
-    few = Sample(mma.template, mma.legal, mma.survivors, mma.kept[:2], mma.grid[:1])
-    monkeypatch.setattr(recorder_module, "samples", lambda *_: [few])
+    few = replace(mma, kept=mma.kept[:2], grid=mma.grid[:1])
 
     def opened() -> Any:
         gpu = DummyGpu(lambda *_: (2e-6, 2e-6))
         gpu.name, gpu.capability = "NVIDIA H100 80GB HBM3 (sm_90)", (9, 0)
-        gpu.facts = SimpleNamespace(driver="580")  # type: ignore[assignment]
+        gpu.facts = SimpleNamespace(driver="580", clock=1.98e9)  # type: ignore[assignment]
         return gpu
 
     def record(before: str) -> str:
@@ -157,18 +154,29 @@ def test_the_recorder_measures_and_goes_on(
         path.write_text(before)
         output = _Output()
         end = time.monotonic() + 100
-        Recorder(output, read_lines([path]), end, opened).record([[name]], workers=1)
+        known = read_lines([path])
+        Recorder(output, known, end, opened, lambda *_: [few], "abc").record(
+            [{name: problem}], workers=1
+        )
         return before + output.getvalue()
 
     first = record("")
     rows = [json.loads(line) for line in first.splitlines()]
-    assert rows[0] == {"device": "NVIDIA H100 80GB HBM3 (sm_90)", "driver": "580", "target": "h100"}
+    about = {"device": "NVIDIA H100 80GB HBM3 (sm_90)", "driver": "580", "target": "h100"}
+    assert rows[0] == about | {"most_mhz": 1980.0, "commit": "abc"}
+    assert [row["problem"] for row in rows if "is" in row] == [name]
     swept = [row for row in rows if row.get("round") == 0]
     assert len(swept) == len({tuple(row["schedule"]) for row in swept}) == 3 <= FINALISTS
     assert {row["status"] for row in swept} == {"ok"}
+    assert [row["rank"] for row in swept[:2]] == [0, 1]
+    assert swept[0]["estimate"] <= swept[1]["estimate"]
     assert sum(row.get("round", 0) > 0 for row in rows) == 6
     again = [json.loads(line) for line in record(first)[len(first) :].splitlines()]
-    assert not [row for row in again if row.get("round") == 0 or "space" in row]
+    assert not [row for row in again if row.get("round") == 0 or "space" in row or "is" in row]
+    path = tmp_path / "spaces-0.jsonl"
+    path.write_text(first)
+    (space,) = read_spaces(tmp_path)
+    assert (space.problem, len(space.kept), len(space.grid)) == (problem, 2, 1)
 
 
 def test_a_store_is_taught_what_was_recorded(tmp_path: Path) -> None:
@@ -201,3 +209,12 @@ def test_a_store_is_taught_what_was_recorded(tmp_path: Path) -> None:
     assert lesson.features == PROBLEMS[NAME].features()
     assert sorted(lesson.costs.tolist()) == [1e-6, 2e-6, np.inf]
     assert lesson.best(1) == [dict(schedules[2])]
+
+
+def test_problems_are_dealt_out_to_gpus_in_turn() -> None:
+    problem = convolution(16, 16, 6, precision=FP16)
+    tiers = [dict.fromkeys(("a", "b", "c"), problem), {"d": problem}]
+    assert [[list(tier) for tier in mine] for mine in shares(tiers, 2)] == [
+        [["a", "c"], ["d"]],
+        [["b"], []],
+    ]

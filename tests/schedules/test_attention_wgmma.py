@@ -214,6 +214,25 @@ def test_what_is_legal_compiles_without_spilling(depth: int, step: int) -> None:
             assert "serialized" not in kernel.log, schedule
 
 
+@pytest.mark.parametrize("tokens", [197, 256])
+def test_two_steps_have_the_registers_that_they_are_mixed_in(tokens: int) -> None:
+    """Two warpgroups of 128 keys a step are handed registers then; without, they spilled."""
+    problem, schedule = (
+        attention(tokens, tokens, 64, scale=0.125),
+        AttentionWgmmaSchedule(2, 128, 2),
+    )
+    assert WGMMA.why_illegal(problem, schedule, H200) is None
+    (source,) = WGMMA.instantiate(problem, schedule)
+    assert not load_nvrtc().compile(source, H200.arch).resources.spills
+
+
+def test_two_steps_of_three_warpgroups_have_fewer_keys() -> None:
+    schedule = AttentionWgmmaSchedule(3, 112, 2)
+    assert WGMMA.why_illegal(attention(256, 256, 64), schedule, H200) is None, "three steps"
+    reason = WGMMA.why_illegal(attention(197, 197, 64), schedule, H200)
+    assert "at most 160 registers: more would spill" in str(reason)
+
+
 def _fastest(template: Any, problem: Attention) -> float:
     _, columns = template.space(problem, H200)
     seconds = estimate(template.work(problem, columns, H200), bound(problem, H200), H200)

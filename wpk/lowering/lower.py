@@ -16,6 +16,7 @@ from wpk.lowering.anchors.pieces import until
 from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
 from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.anchors.row_moments import moments_home, with_moments
+from wpk.lowering.anchors.rows_as_pixels import as_pixels
 from wpk.lowering.anchors.squeeze import SqueezeBody, is_squeeze
 from wpk.lowering.bare_nodes import lower_bare
 from wpk.lowering.body import OperatorBody, read_body, require_supported
@@ -206,7 +207,7 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         output.name, element_type(output), made.shape, made.leading
     ):
         before = dict(state.context.constants)
-        made = _lowered(state, body, inputs, output)
+        made = _lowered(state, body, inputs, output, joins_rows=True)
         state.known.keep(key, body.name, made, before, state.context)
     state.views[output.name] = made.home
     state.append(
@@ -220,7 +221,7 @@ def _lower_with_moments(
     """Lower the body of a product that gives moments of its rows, too."""
     output, beside = node.outputs
     product = until(body, body.output)
-    made = _lowered(state, product, inputs, output)
+    made = _lowered(state, product, inputs, output, joins_rows=False)
     home = moments_home(state.memory, beside, made.home)
     state.views[beside.name] = home
     lowered = with_moments(made.lowered, home, made.home)
@@ -237,9 +238,14 @@ def _lower_with_moments(
 
 
 def _lowered(
-    state: LoweringState, body: OperatorBody, inputs: Mapping[str, View], output: gs.Tensor
+    state: LoweringState,
+    body: OperatorBody,
+    inputs: Mapping[str, View],
+    output: gs.Tensor,
+    *,
+    joins_rows: bool,
 ) -> LoweredOperator:
-    """Lower a body, of which nothing is known, to a problem of any kind."""
+    """Lower a body, of which nothing is known, to a problem of any kind; ``joins_rows`` where `as_pixels` may."""
     reader = next((reader for fits, reader in _CHAINS if fits(body)), None)
     chain = reader(body, inputs, state.context, SHAPES) if reader is not None else None
     result = chain.result if chain else read_body(body, inputs, state.context, SHAPES)
@@ -252,6 +258,7 @@ def _lowered(
         lowered = lower_elementwise(result, y)
     else:
         lowered = _lower_anchor(result.anchor, result, y, state.context)
+        lowered = as_pixels(lowered, state.context) if joins_rows else lowered
     _require_padding(lowered, home)
     problem = state.sized(lowered, output.name)
     return LoweredOperator(result.shape, result.leading, home, lowered, problem)

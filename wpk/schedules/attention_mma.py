@@ -36,6 +36,10 @@ _NARROW_UNDER_WAY = (0.5, 0.5)
 """Registers of fragments and loads under way, for each of a score and of a weighted value; read from
 ptxas reports, above which kernels spill."""
 
+_FEW_KEYS, _ROOMY = 16, "4 <= warps_m * warps_n <= 8 and warps_m * warps_n != 6"
+"""Keys of a step whose scores fit 168 registers in fp32, and blocks that can have more of them. Of 9 to 12 warps three share a
+scheduler, whose registers are for 168 each; and of fewer ptxas takes 168 where an SM then holds one block more."""
+
 _SCORE_SLOTS, _EXACT_SLOTS = 13.0, 21.0
 """Issue slots of a thread for each of its scores, the products' own among them: maximum, exponential, sum, rounding to
 an operand, the rescaling of weighted values; from nvdisasm's listings of heads of 64. The second is that of fp32, whose
@@ -127,7 +131,12 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 
     def _target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no warp is without a query or a key."""
+        roomy = Limit(
+            f"block_n <= {_FEW_KEYS} or {_ROOMY}",
+            f"in fp32 scores of more than {_FEW_KEYS} keys need more than 168 registers: they would spill",
+        )
         return (
+            *([roomy] if problem.precision is Precision.FP32 else ()),
             Limit(
                 f"warps_n == 1 or block_n * (warps_n - 1) < {problem.keys}",
                 f"each warp has some of the {problem.keys} keys",

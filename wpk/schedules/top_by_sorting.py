@@ -8,7 +8,7 @@ import numpy as np
 
 from wpk.performance import Columns, Work
 from wpk.problems import TopIndices
-from wpk.schedules.block_limits import STATIC_SHARED_BYTES, declared_limit, thread_limit
+from wpk.schedules.block_limits import STATIC_SHARED_BYTES, declared_limit
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
@@ -16,6 +16,10 @@ from wpk.schedules.strided import is_wide
 from wpk.schedules.template import Schedule
 from wpk.schedules.views.top_indices import key_bytes, members, rows, why_not
 from wpk.targets import Target
+
+_REGISTERS, _MOST_THREADS = 40.0, 512
+"""Of a thread, as ptxas reports, and of a block. For blocks of 1024 threads ptxas takes 32 registers, so that an SM may hold two,
+and spills the others."""
 
 _MOST_KEPT = 2048
 """Twice as many elements with keys of 8 bytes, aligned, take more; those of 4 bytes fit."""
@@ -56,7 +60,7 @@ class TopBySortingTemplate(SingleKernelTemplate[TopIndices, TopBySortingSchedule
         """Elements kept, threads a block."""
         del target
         kept = tuple(2**power for power in range(5, 12) if 2**power >= problem.count)
-        return {"kept": kept, "threads": (256, 512, 128, 64, 1024, 32)}
+        return {"kept": kept, "threads": (256, 512, 128, 64, 32)}
 
     def _limits(self, problem: TopIndices) -> Sequence[Limit]:
         """Sorted runs have powers of two, and fit the shared memory."""
@@ -71,7 +75,10 @@ class TopBySortingTemplate(SingleKernelTemplate[TopIndices, TopBySortingSchedule
         """See `ScheduleTemplate.target_limits`; every thread has a pair to compare."""
         return (
             Limit("threads <= kept", "every thread has a pair to compare"),
-            thread_limit(target),
+            Limit(
+                f"threads <= {_MOST_THREADS}",
+                f"more than {_MOST_THREADS} threads have too few registers: they would spill",
+            ),
         )
 
     def work(self, problem: TopIndices, columns: Columns, target: Target) -> Work:
@@ -90,7 +97,7 @@ class TopBySortingTemplate(SingleKernelTemplate[TopIndices, TopBySortingSchedule
             stores=total * problem.count * problem.y.dtype.bytes,
             blocks=np.full(kept.shape, total),
             threads=threads,
-            registers=32.0,
+            registers=_REGISTERS,
             steps=stages,
             shared_bytes=4.0 * kept * key_bytes(problem),
             thread_loads=2.0 * pairs / threads / stages,

@@ -53,14 +53,24 @@ def test_leaves_what_keeps_nothing(refusals):
     assert refusals(_text(body, "15, 4, 0"), SkewedProducts(), "w") == []
 
 
-def test_leaves_rows_whose_matrices_would_be_read_for_longer_than_the_product(refusals):
-    """Of 1024 places and as many columns kept, 1024 matrices of 8 x 1024."""
-    text = f"""{HEAD} g (float[1, 1024, 8] x, float[8, 2047] w) => (float[1, 1024, 1024] y)
-        <int64[6] one = {{0, 0, 0, 0, 0, 1}}, int64[2] flat = {{1, 2097152}}, int64[4] more = {{0, 0, 0, 1023}},
-         int64[3] apart = {{1, 1025, 2047}}, int64[1] zero = {{0}}, int64[1] to = {{1024}}, int64[1] from = {{1023}},
-         int64[1] end = {{2047}}, int64[1] first = {{1}}, int64[1] last = {{2}}> {{
+def _positions(batch: int) -> str:
+    """Of 1024 places as many columns are kept: 1024 matrices of 8 x 1024, 8388608 numbers."""
+    flat, rows = 2097152, 1024
+    return f"""{HEAD} g (float[{batch}, 1024, 8] x, float[8, 2047] w) => (float[{batch}, 1024, 1024] y)
+        <int64[6] one = {{0, 0, 0, 0, 0, 1}}, int64[2] flat = {{{batch}, {flat}}}, int64[4] more = {{0, 0, 0, 1023}},
+         int64[3] apart = {{{batch}, 1025, 2047}}, int64[1] zero = {{0}}, int64[1] to = {{{rows}}},
+         int64[1] from = {{1023}}, int64[1] end = {{2047}}, int64[1] first = {{1}}, int64[1] last = {{2}}> {{
         m = MatMul(x, w)  p = Pad(m, one)  f = Reshape(p, flat)  o = Pad(f, more)  a = Reshape(o, apart)
         h = Slice(a, zero, to, first)  y = Slice(h, from, end, last) }}"""
-    assert refusals(text, SkewedProducts(), "w") == [
-        "a matrix for each of 1024 rows would hold 8388608 numbers, more than 4194304"
+
+
+def test_leaves_rows_whose_matrices_are_more_than_the_product_that_they_save(refusals):
+    assert refusals(_positions(1), SkewedProducts(), "w") == [
+        "a matrix for each of 1024 rows would hold 8388608 numbers, more than the 4192256 that would be moved no longer"
     ]
+
+
+def test_many_rows_a_place_pay_for_as_large_matrices(refusals, prove):
+    """Of three samples the product has 6.3 million elements, each written once and read once."""
+    assert refusals(_positions(2), SkewedProducts(), "w") != []
+    assert "Pad" not in prove(_positions(3), SkewedProducts(), constants="w").ops

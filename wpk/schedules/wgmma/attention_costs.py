@@ -22,6 +22,7 @@ _OTHER_REGISTERS = (
     38  # addresses, descriptors, and what a row keeps; read, as the next one, from ptxas reports
 )
 _LOADING_REGISTERS = 30  # addresses of the scores' operands
+_TWO_STEPS = 8  # of two steps, which ptxas unrolls and mixes: those of 128 keys took 170 to 195 where they could have them
 _LAUNCHED = {1: 255, 2: 168, 3: 128}
 """Registers that a thread of a block of so many consumers can have: ptxas sets them aside by whole warpgroups, and
 the producer is in one more."""
@@ -30,15 +31,23 @@ _HANDED = {1: 255, 2: 240, 3: 160}
 """That a consumer's thread can have where the producer is a whole warpgroup, and hands over what it does not need."""
 
 _EXPONENTIALS = 16.0  # of an SM in a cycle: four of each scheduler's unit (CUDA programming guide, arithmetic throughput)
-_FOLDED_SLOTS, _SCORE_SLOTS, _OPERAND_SLOTS = 4.5, 7.0, 1.5
+_FOLDED_SLOTS, _SCORE_SLOTS, _OPERAND_SLOTS = 5.0, 7.5, 1.5
 """Issue slots of a thread for each of its scores where the scale is part of the exponentials' factor, and where it is
-not: maximum, exponential, sum, half a rounding of two; and for each operand, loads of two."""
+not: maximum, exponential, sum, half a rounding of two; and for each operand, loads of two. These, and the next two, are
+counted in nvdisasm's listings of heads of 64: a step of 32 keys is 248 instructions, one of 64 keys 363, of which 2.2 a
+score hide keys behind the last one, in the last step alone."""
 
-_END_SLOTS = 4.0  # of an element of the result: its sum's reciprocal, through shared memory
+_STEP_SLOTS, _RESCALED_SLOTS = 80.0, 1.0
+"""Of a thread in a step, however few its scores are: descriptors and issue of the products, barriers, the maximum among
+lanes, the correction of the sums; and for each weighted value, which a new maximum rescales."""
 
-_STEP_CYCLES = 250.0
-"""Of a step's way that nothing of its own hides: barriers, the start of a product, the maximum among lanes. An
-assumption, not measured yet."""
+_END_SLOTS = 15.0
+"""Of an element of the result: its sum's reciprocal, through shared memory, and what a thread does once a block."""
+
+_STEP_CYCLES = 600.0
+"""Of a step's way that nothing of its own hides: barriers, the start of a product, the maximum among lanes. Fitted, beside the
+sum in `_softmax_cycles`, to the best kernels of three problems that were measured on an H100: 384 heads of 197 and of 128
+tokens of 64 elements, and 12 of 384 (docs/decisions/0092-models-held-to-recordings.md)."""
 
 
 def swizzle(columns: int) -> int:
@@ -101,7 +110,7 @@ def work(problem: Attention, columns: Columns, target: Target) -> Work:
     read = read + rows * steps * keys * sum(t.dtype.bytes for t in problem.scores.operands)
     read = read + rows * problem.width * sum(t.dtype.bytes for t in problem.ending.operands)
     multiplied = steps * (rows * depth + groups * keys * (depth + width)) * _ELEMENT
-    beside = rows * keys * _score_cycles(problem)
+    beside = _softmax_cycles(problem, groups, keys)
     return Work(
         unit=problem.precision,
         element_bytes=_ELEMENT,
@@ -141,14 +150,26 @@ def _chain(problem: Attention, columns: Columns, target: Target, softmax: Floats
     return chain
 
 
-def _score_cycles(problem: Attention) -> float:
-    """Cycles of an SM for a score: of its units for exponentials, or of its schedulers."""
+def _softmax_cycles(problem: Attention, groups: Floats, keys: Floats) -> Floats:
+    """Count the cycles of an SM for the weights of a step: of its units for exponentials, and of its schedulers.
+
+    A warp finds its maxima, then takes exponentials, then packs: it uses both in turn, and an SM holds few warps that
+    could use the one while others use the other.
+    """
+    scores = GROUP_ROWS * keys
+    values = GROUP_ROWS * _whole(problem.width)
+    slots = scores * _score_slots(problem) + values * _RESCALED_SLOTS + GROUP_THREADS * _STEP_SLOTS
+    cycles: Floats = groups * (scores / _EXPONENTIALS + slots / (SCHEDULERS * WARP))
+    return cycles
+
+
+def _score_slots(problem: Attention) -> float:
+    """Issue slots of a thread for each of its scores."""
     expression = problem.scores.expression
-    slots = _FOLDED_SLOTS
-    if not _is_folded(expression):
-        slots = _SCORE_SLOTS + flops(expression)
-        slots += _OPERAND_SLOTS * len(problem.scores.operands)
-    return max(1.0 / _EXPONENTIALS, slots / (SCHEDULERS * WARP))
+    if _is_folded(expression):
+        return _FOLDED_SLOTS
+    operands = _OPERAND_SLOTS * len(problem.scores.operands)
+    return _SCORE_SLOTS + flops(expression) + operands
 
 
 def _is_folded(expression: Expression) -> bool:
@@ -184,7 +205,11 @@ def _consumer_registers(problem: Attention) -> str:
     """Of scores, their weights of 16 bits, their operands, the weighted values, and the rest."""
     operands = len(problem.scores.operands)
     others = _OTHER_REGISTERS + _LOADING_REGISTERS * (operands > 0)
-    return f"{3 + 2 * operands} * block_n // 4 + {_whole(problem.width) // 2 + others}"
+    counted = f"{3 + 2 * operands} * block_n // 4 + {_whole(problem.width) // 2 + others}"
+    if problem.lengths is not None:  # how many steps there are is not known before a run
+        return counted
+    two = f"(block_n < {problem.keys}) * ({problem.keys} <= 2 * block_n)"
+    return f"{counted} + {_TWO_STEPS} * {two}"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:

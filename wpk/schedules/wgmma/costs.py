@@ -45,6 +45,9 @@ _FP32_ROWS = (
 )
 _OTHER_REGISTERS = 28  # addresses and descriptors
 _PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to tile; as the others
+_READ_RESIDUAL = (
+    8  # of a residual that the epilogue of warpgroups in turns reads itself; as the others
+)
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 _MOMENTS_WAIT = 2.0
@@ -159,6 +162,14 @@ def _norm_registers(problem: Convolution | Matmul, columns: Columns) -> Floats |
     return moments + (_CENTRED if is_centred(problem) else 0.0)
 
 
+def _residual_registers(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
+    """Count what the addresses and the vectors of a residual take that no tensor copy brings."""
+    if residual_of(problem) is None:
+        return 0.0
+    reads = (columns["pingpong"] == 1) & (columns["residual"] == 0)
+    return np.where(reads, _READ_RESIDUAL, 0.0)
+
+
 def _row_slots(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
     """Issue slots of a thread in a step for the rows of a warp: between limits, or normalised."""
     boxes = columns["block_k"] * problem.precision.storage.bytes / _BOX_ROW_BYTES
@@ -192,7 +203,9 @@ def work(
         unit=precision,
         threads=threads(columns),
         shared_bytes=shared_bytes(problem, columns),
-        registers=registers(columns, precision) + _norm_registers(problem, columns),
+        registers=registers(columns, precision)
+        + _norm_registers(problem, columns)
+        + _residual_registers(problem, columns),
         loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),
         slots=_row_slots(problem, columns),
