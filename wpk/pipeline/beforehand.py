@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from wpk.dtypes import Precision
+from wpk.lowering.given_form import require_sites
 from wpk.options import split_options
 from wpk.pipeline.job import Job
 from wpk.plan import Paths
@@ -26,8 +27,9 @@ def preview(
     target = choose_target(build.target, Precision(build.precision))
     job = Job(Path(model), build, target, CacheFolder(cache), progress)
     tuning = job.tuning(search, None)
-    operators, skipped = job.lower().all_operators, build.skip_templates
-    asked = operators, target, tuning, search.operators, progress
+    lowered, skipped = job.lower(), build.skip_templates
+    require_sites(lowered, build.changed_sites)
+    asked = lowered.all_operators, target, tuning, search.operators, progress
     return preview_of(*asked, skip=skipped, pruning=find_pruning(search.prune))
 
 
