@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from zoo.operators import Partition, Work, works_of
-
 from wpk.errors import WpkError
 from wpk.graph_passes import Site
 from wpk.lowering.lowered_model import LoweredModel
+from zoo.operators import Partition, Work, works_of
 
 MOST_LOWERED = 120
 """Forms of one model that are looked at."""
@@ -43,7 +42,7 @@ class Tried:
         return sum(side.total() for side in self.difference(given))
 
 
-def nearest(lower: Lower, given: Partition) -> Tried:
+def nearest(lower: Lower, given: Partition, begin: frozenset[str] = frozenset()) -> Tried:
     """The form with the fewest operators in which it differs from a partition, of those that greedy steps lead to.
 
     Of the choices over operators that differ, whole kinds are decided otherwise first (sites of a pass in the same words), then
@@ -52,8 +51,9 @@ def nearest(lower: Lower, given: Partition) -> Tried:
     Args:
         lower: Lowers the model in a form.
         given: The partition that is looked for.
+        begin: Keys of a form that was near before passes changed, to begin with if it still is nearer than the passes' own.
     """
-    return _Search(lower, given).result()
+    return _Search(lower, given).result(begin)
 
 
 class _Search:
@@ -61,9 +61,9 @@ class _Search:
         self._lower, self._given = lower, given
         self._known: dict[frozenset[str], Tried | None] = {}
 
-    def result(self) -> Tried:
-        best = self._tried(frozenset())
-        assert best is not None  # a model that is refused has no partition
+    def result(self, begin: frozenset[str]) -> Tried:
+        found = [form for keys in (frozenset[str](), begin) if (form := self._tried(keys))]
+        best = min(found, key=lambda form: form.distance(self._given))
         while (nearer := self._step(best)) is not None:
             best = nearer
         return self._without_lost(best)
@@ -120,8 +120,4 @@ def _kinds(sites: Iterable[Site]) -> Iterator[frozenset[str]]:
 
 def words(partition: Partition) -> list[str]:
     """A partition's operators as text, ascending."""
-    return [f"{count} × {work}" for work, count in _sorted(partition.items())]
-
-
-def _sorted(items: Iterable[tuple[Work, int]]) -> list[tuple[Work, int]]:
-    return sorted(items)
+    return [f"{count} times {work}" for work, count in sorted(partition.items())]

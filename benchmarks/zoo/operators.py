@@ -9,6 +9,7 @@ forms were chosen: kinds of problems, and the values and constants that an opera
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from collections import Counter
@@ -85,6 +86,11 @@ def _ascending(elements: Iterator[int]) -> tuple[int, ...]:
 def written(partition: Partition) -> list[Any]:
     """A partition as plain data."""
     return [[*astuple(work), count] for work, count in sorted(partition.items())]
+
+
+def digest(partition: Partition) -> str:
+    """A name of a partition that no other one has."""
+    return hashlib.sha256(json.dumps(written(partition)).encode()).hexdigest()[:16]
 
 
 def read(data: list[Any]) -> Partition:

@@ -285,7 +285,9 @@ def test_a_run_of_the_sixth_schema_was_pruned_by_waves(store: TuningStore) -> No
 def test_a_run_of_the_eighth_schema_was_given_no_form(store: TuningStore) -> None:
     run = store.begin_run(3, REQUEST)
     with store.writing() as connection:
-        connection.execute("UPDATE runs SET request = json_remove(request, '$.build.changed_sites')")
+        connection.execute(
+            "UPDATE runs SET request = json_remove(request, '$.build.changed_sites')"
+        )
         connection.execute("PRAGMA user_version = 8")
     store.close()
     with TuningStore(store.path) as opened:
