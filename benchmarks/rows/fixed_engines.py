@@ -26,7 +26,6 @@ from rows.tuned import plans_folder
 from rows.zoo import BUDGET, ZooCase
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
-from wpk.lowering.given_form import require_sites
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms
 from wpk.plan.plan import Plan
@@ -89,7 +88,7 @@ def require_fresh(form: FixedForm, lowered: LoweredModel) -> None:
     """
     case = f"{form.network}.b{form.batch}"
     try:
-        require_sites(lowered, form.changed)
+        lowered.require_sites()
     except GraphError as error:
         raise RowError(f"{error.what}; {_renew(case)}") from error
     seen = digest(partition_of(lowered.program))

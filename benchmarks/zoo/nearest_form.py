@@ -83,8 +83,12 @@ class _Search:
         return tried(self._lower(kept)) if kept != best.changed else best
 
     def _concerned(self, form: Tried) -> list[Site]:
-        """A site of each class that decides over an operator which differs, or over a node that a later pass replaced."""
+        """A site of each class that decides over an operator which differs, or over a node that a later pass replaced.
+
+        Where the other partition only has more operators, any may have to be parted.
+        """
         _, own = form.difference(self._given)
+        own = own or form.partition
         found = {
             site.key: site
             for site in form.sites

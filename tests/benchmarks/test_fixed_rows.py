@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 from rows import fixed
 from rows.base import Context, Finished, RowError
@@ -204,18 +205,29 @@ def test_a_form_that_passes_outgrew_is_noticed(graph: Graph) -> None:
         FormsHere.of(model, stale, ())
 
 
+BLOCK = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 8, 4, 3] x, float[8, 8, 1, 1] w, float[8, 8, 1, 1] v) => (float[1, 8, 4, 3] z)
+{
+    c = Conv(x, w)  r = Relu(c)  d = Conv(x, v)  y = Add(r, d)  z = Sigmoid(y)
+}
+"""
+
+
 def test_the_nearest_form_is_the_given_one_where_there_is_one(tmp_path: Path) -> None:
-    model = small_graph(NAMES[1], tmp_path)
-    forms = ModelForms(Source(model, {}, Precision.FP16, (), clusters=True), fallback=True)
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(BLOCK), path)
+    forms = ModelForms(Source(path, {}, Precision.FP16, (), clusters=True), fallback=True)
     usual = tried(forms.lowered())
-    wanted = next(
-        form
-        for site in usual.sites
-        if (form := tried(forms.lowered(frozenset([site.key])))).distance(usual.partition)
-    )
+    kinds = {site.words: site.key for site in usual.sites}
+    unfused = frozenset([kinds["an operator computes the element-wise nodes behind it"]])
+    wanted = tried(forms.lowered(unfused))
+    assert wanted.distance(usual.partition)
     found = nearest(forms.lowered, wanted.partition)
     assert found.partition == wanted.partition
+    assert found.changed
     strange = wanted.partition + Counter([Work("Nothing", (1,), (), (1,))])
+    assert nearest(forms.lowered, strange).distance(strange) == 1  # and no further away
     assert nearest(forms.lowered, strange, wanted.changed).distance(strange) == 1
 
 

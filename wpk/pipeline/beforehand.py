@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from wpk.dtypes import Precision
-from wpk.lowering.given_form import require_sites
 from wpk.options import split_options
 from wpk.pipeline.job import Job
 from wpk.plan import Paths
@@ -28,7 +27,7 @@ def preview(
     job = Job(Path(model), build, target, CacheFolder(cache), progress)
     tuning = job.tuning(search, None)
     lowered, skipped = job.lower(), build.skip_templates
-    require_sites(lowered, build.changed_sites)
+    lowered.require_sites()
     asked = lowered.all_operators, target, tuning, search.operators, progress
     return preview_of(*asked, skip=skipped, pruning=find_pruning(search.prune))
 

@@ -11,7 +11,6 @@ from wpk.assembly import input_ports, with_phases
 from wpk.build import CompilePool
 from wpk.checks import require_inputs, scope_of
 from wpk.dtypes import Precision
-from wpk.lowering.given_form import require_sites
 from wpk.model_source import Model, model_file
 from wpk.options import Options, SearchOptions, split_options
 from wpk.phases import Phases
@@ -90,9 +89,9 @@ def _optimized(
         forms = job.forms()
     with ScoringPool(job.target, job.build.skip_templates, find_pruning(search.prune)) as scoring:
         scoring.begin(forms.node_count)
-        changed = job.build.changed_sites
-        lowered = forms.lowered(frozenset(changed))  # rewritten by the passes, cut into operators
-        require_sites(lowered, changed)
+        # Rewritten by the passes, cut into operators.
+        lowered = forms.lowered(frozenset(job.build.changed_sites))
+        lowered.require_sites()
         require_inputs(job.inputs, input_ports(lowered.program))
         selected_problems(lowered.all_operators, search.operators)  # each pattern names one
         run = (

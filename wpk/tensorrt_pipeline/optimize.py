@@ -13,7 +13,6 @@ from typing import Any
 from wpk.assembly import input_ports
 from wpk.checks import proven, require_inputs, scope_of
 from wpk.dtypes import Precision
-from wpk.lowering.given_form import require_sites
 from wpk.lowering.model import lower_model
 from wpk.lowering.program import Program
 from wpk.options import TensorRTOptions, split_options
@@ -73,7 +72,7 @@ def optimize_tensorrt(
         changed=build_options.changed_sites,
         clusters=False,  # a squeeze may take two steps, and a plugin is one
     )
-    require_sites(lowered, build_options.changed_sites)
+    lowered.require_sites()
     _require_one_free(lowered.program)
     scope = scope_of(check, inputs)
     require_inputs(inputs, input_ports(lowered.program))
