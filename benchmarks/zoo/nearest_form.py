@@ -16,6 +16,9 @@ MOST_LOWERED = 120
 Lower = Callable[[frozenset[str]], LoweredModel]
 """Lowers the model with the sites of these keys decided otherwise."""
 
+Choices = Callable[[Iterable[Site]], Iterator[frozenset[str]]]
+"""What is decided at once, given a site of each class."""
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -64,18 +67,22 @@ class _Search:
     def result(self, begin: frozenset[str]) -> Tried:
         found = [form for keys in (frozenset[str](), begin) if (form := self._tried(keys))]
         best = min(found, key=lambda form: form.distance(self._given))
-        while (nearer := self._step(best)) is not None:
+        while True:
+            nearer = self._decided(self._decided(best, _kinds), _classes)
+            if nearer is best:
+                return self._without_lost(best)
             best = nearer
-        return self._without_lost(best)
 
-    def _step(self, best: Tried) -> Tried | None:
-        """The first form of one more kind, or of one more class, of choices decided otherwise that is nearer; None if none is."""
-        sites = self._concerned(best)
-        for keys in (*_kinds(sites), *(frozenset([site.key]) for site in sites)):
-            tried = self._tried(best.changed ^ keys)
-            if tried is not None and tried.distance(self._given) < best.distance(self._given):
-                return tried
-        return None
+    def _decided(self, best: Tried, choices: Choices) -> Tried:
+        """Decide one choice after the other otherwise, each that brings the form nearer, until none does."""
+        while True:
+            begun = best
+            for keys in choices(self._concerned(best)):
+                tried = self._tried(best.changed ^ keys)
+                if tried is not None and tried.distance(self._given) < best.distance(self._given):
+                    best = tried
+            if best is begun:
+                return best
 
     def _without_lost(self, best: Tried) -> Tried:
         """Leave out keys that name no place of the form."""
@@ -116,10 +123,16 @@ def tried(lowered: LoweredModel) -> Tried:
 
 
 def _kinds(sites: Iterable[Site]) -> Iterator[frozenset[str]]:
+    """Sites of one pass in the same words, all together."""
     kinds: dict[tuple[str, str], set[str]] = {}
     for site in sites:
         kinds.setdefault((site.pass_name, site.words), set()).add(site.key)
     yield from (frozenset(keys) for keys in kinds.values())
+
+
+def _classes(sites: Iterable[Site]) -> Iterator[frozenset[str]]:
+    """Sites of one key."""
+    yield from (frozenset([site.key]) for site in sites)
 
 
 def words(partition: Partition) -> list[str]:
