@@ -161,7 +161,6 @@ def test_runs_of_the_eighth_schema_were_given_no_form(store: TuningStore, tmp_pa
     with TuningStore(tmp_path / "new.sqlite") as other:
         import_lines(other, lines_of(8), "t.jsonl", HERE)
         assert other.runs()[0].request == request
-    with TuningStore(tmp_path / "newer.sqlite") as other:
         with pytest.raises(StoreError, match=r"build\.changed_sites: missing"):
             import_lines(other, lines_of(9), "t.jsonl", HERE)
 
