@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
     shapes: Mapping[str, Sequence[object]]
     skip_passes: Sequence[str]
     skip_templates: Sequence[str]
+    changed_sites: Sequence[str]
     fallback: str
     search: str
     effort: int
@@ -57,6 +58,8 @@ class BuildOptions:
             fastest and largest shape (x:1x64:8x64:32x64), between which it may lie
         skip_passes: a graph pass not to run; repeatable
         skip_templates: a schedule template not to use; repeatable
+        changed_sites: a place where passes decide otherwise than they do by rule, by its key in a plan or a report
+            (PASS:DIGEST; PASS:* for all of a pass); the plan has the form that all of them make; repeatable
         fallback: on (default): ONNX Runtime executes what no kernel computes; off: such a model is
             refused
     """
@@ -72,6 +75,9 @@ class BuildOptions:
     skip_templates: tuple[str, ...] = field(
         default=(), metadata={"flag": "--skip-template", "metavar": "NAME", "action": "append"}
     )
+    changed_sites: tuple[str, ...] = field(
+        default=(), metadata={"flag": "--change-site", "metavar": "KEY", "action": "append"}
+    )
     fallback: str = field(default="on", metadata={"choices": ("on", "off")})
 
     @property
@@ -83,11 +89,12 @@ class BuildOptions:
         """Bring sequences into one form: tuples, those without an order of their own sorted."""
         object.__setattr__(self, "precision", str(self.precision))
         _require_choices(self)
-        _require_names(self, "skip_passes", "skip_templates")
+        _require_names(self, "skip_passes", "skip_templates", "changed_sites")
         _require_shapes(self.shapes)
         object.__setattr__(self, "shapes", {n: as_range(n, s) for n, s in self.shapes.items()})
         object.__setattr__(self, "skip_passes", tuple(sorted(self.skip_passes)))
         object.__setattr__(self, "skip_templates", tuple(sorted(self.skip_templates)))
+        object.__setattr__(self, "changed_sites", tuple(sorted({*self.changed_sites})))
 
 
 @dataclass(frozen=True)

@@ -105,15 +105,21 @@ def competes(search: SearchOptions, lowered: LoweredModel, *, measured: bool) ->
     Models with bodies of control flow, and large ones, keep their usual form; that is said where another is asked for.
 
     Raises:
-        EngineError: They should, and only some operators are measured.
+        EngineError: They should, and only some operators are measured, or a form is given.
     """
     if search.forms == "search" and measured and search.operators:
         raise EngineError(
             f"--forms search compares all operators, and --ops names {', '.join(search.operators)}",
             fix="leave one of both out",
         )
-    asked = search.forms == "search"
-    if not asked and (search.forms == "fixed" or not measured or search.operators):
+    asked, is_given = search.forms == "search", bool(lowered.source.changed)
+    if asked and is_given:
+        raise EngineError(
+            "--forms search looks for the fastest form, and --change-site gives one",
+            fix="leave one of both out",
+        )
+    is_fixed = search.forms == "fixed" or is_given
+    if not asked and (is_fixed or not measured or search.operators):
         return False
     reason = _why_usual(lowered)
     if reason is not None and asked:

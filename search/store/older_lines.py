@@ -25,6 +25,9 @@ _NAMES_PRUNING = 7
 _SAYS_FORMS = 8
 """The first schema whose runs say whether forms compete, which before did not."""
 
+_GIVES_FORMS = 9
+"""The first schema whose runs say which form they were given; before, none could be."""
+
 _FIXED = "fixed"
 
 _OLDER_OPTIONS = {
@@ -57,6 +60,8 @@ def run_of_today(data: Any, schema: int) -> Any:
         data = {**data, "request": _with_pruning(data.get("request"))}
     if schema < _SAYS_FORMS and isinstance(data, dict):
         data = {**data, "request": _with_fixed_forms(data.get("request"))}
+    if schema < _GIVES_FORMS and isinstance(data, dict):
+        data = {**data, "request": _without_form(data.get("request"))}
     return data
 
 
@@ -74,6 +79,7 @@ def _options(request: dict[str, Any], seed: Any) -> dict[str, Any]:
         raise FieldError(f"run.request.{missing[0]}", "missing")
     renamed = {new: request[old] for old, new in _OLDER_OPTIONS.items()}
     renamed |= {"seed": seed, "fallback": "off", "prune": "waves", "forms": _FIXED}
+    renamed |= {"changed_sites": []}
     return {
         **{name: value for name, value in request.items() if name not in _OLDER_OPTIONS},
         "build": {each.name: renamed[each.name] for each in fields(BuildOptions)},
@@ -95,6 +101,14 @@ def _with_fixed_forms(request: Any) -> Any:
     if not isinstance(search, dict):
         return request
     return {**request, "search": {**search, "forms": _FIXED}}
+
+
+def _without_form(request: Any) -> Any:
+    """A request of a schema before `_GIVES_FORMS`."""
+    build = request.get("build") if isinstance(request, dict) else None
+    if not isinstance(build, dict):
+        return request
+    return {**request, "build": {**build, "changed_sites": []}}
 
 
 def _with_ranges(request: Any) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wpk.errors import WpkError
 
-SCHEMA = 8
+SCHEMA = 9
 """The version of the tables; it rises whenever they or their contents change. `_MIGRATIONS` brings older tables
 up to date."""
 
@@ -99,6 +99,12 @@ _MIGRATIONS = {
     7: (
         (
             "UPDATE runs SET request = json_set(request, '$.search.forms', 'fixed')"
+            " WHERE json_valid(request)"
+        ),
+    ),
+    8: (
+        (
+            "UPDATE runs SET request = json_set(request, '$.build.changed_sites', json('[]'))"
             " WHERE json_valid(request)"
         ),
     ),

@@ -120,6 +120,8 @@ def test_missing_external_data(refused: Refused, model: Path, tmp_path: Path) ->
         (["--shapes", "x=1x8"], "--shapes cannot read"),
         (["--shapes", "z:1x8"], "'z', which is no input"),
         (["--skip-pass", "magic"], "no pass is called 'magic'"),
+        (["--change-site", "magic:0123456789abcdef"], "no pass is called 'magic'"),
+        (["--change-site", "fuse-operators:0123456789abcdef"], "is called fuse-operators:0123"),
         (["--skip-template", "magic"], "no schedule template is called 'magic'"),
         (["--skip-template", "normalisation"], "normalisation: left out on request"),
     ],

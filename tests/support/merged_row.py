@@ -27,6 +27,7 @@ class Model:
         late: Keys whose sites only show where another key is taken back.
         measured: What was measured, in order.
         meet: Whether neighbouring merges decide over a node in common.
+        words: By key, what is so if it is not changed, where that is not what others say.
     """
 
     merges: dict[str, int] = field(default_factory=lambda: {A: 1, B: 2, C: 3})
@@ -37,6 +38,7 @@ class Model:
     measured: list[str] = field(default_factory=list)
     lowered: list[frozenset[str]] = field(default_factory=list)
     meet: bool = False
+    words: dict[str, str] = field(default_factory=dict)
 
     def form(self, changed: frozenset[str]) -> Form:
         taken = {key for key in self.merges if key in changed or every_site("join") in changed}
@@ -44,7 +46,9 @@ class Model:
         ends = zip([0, *cuts], [*cuts, 4], strict=True)
         operators = ["wxyz"[first:last] for first, last in ends]
         shown = [key for key in self.merges if self.late.get(key, key) in {*taken, key}]
-        sites = {key: (Site(key, self._nodes(key), "merges"),) for key in shown}
+        sites = {
+            key: (Site(key, self._nodes(key), self.words.get(key, "merges")),) for key in shown
+        }
         problems: Counter[Any] = Counter(operators)
         return Form(changed, problems, 0, sites)
 

@@ -119,6 +119,7 @@ class Lock:
             precision=self.precision.value,
             shapes=self.shapes,
             skip_passes=self.skipped_passes,
+            changed_sites=self.changed_sites,
             fallback="on" if self.fallback else "off",
         )
 

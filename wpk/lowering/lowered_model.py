@@ -10,7 +10,8 @@ from pathlib import Path
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
-from wpk.graph_passes import PassRecord, Site
+from wpk.errors import GraphError
+from wpk.graph_passes import PassRecord, Site, every_site, pass_of
 from wpk.lowering.flat_graph import FlatGraph
 from wpk.lowering.free_sizes import Assignment
 from wpk.lowering.program import NodeRecord, Operator, Program
@@ -100,6 +101,22 @@ class LoweredModel:
         """Where passes, and then lowering, had a choice."""
         of_passes = (site for record in self.passes for site in record.sites)
         return (*of_passes, *self.lowering_sites)
+
+    def require_sites(self) -> None:
+        """Refuse a form that somebody gave, of which a key names no place at which passes or lowering had a choice.
+
+        Raises:
+            GraphError: There are such keys; names them.
+        """
+        keys, known = self.source.changed, {site.key for site in self.sites}
+        known |= {every_site(pass_of(key)) for key in known}
+        unknown = sorted({*keys} - known)
+        if unknown:
+            raise GraphError(
+                f"no place of {self.source.path.name} in {self.source.precision} is called "
+                f"{', '.join(unknown)}: {len(unknown)} of the form's {len(keys)} keys",
+                fix="take keys from a report of this model, of these shapes, this precision and this version of wpk",
+            )
 
     @property
     def has_kernels(self) -> bool:

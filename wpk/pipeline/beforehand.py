@@ -26,8 +26,9 @@ def preview(
     target = choose_target(build.target, Precision(build.precision))
     job = Job(Path(model), build, target, CacheFolder(cache), progress)
     tuning = job.tuning(search, None)
-    operators, skipped = job.lower().all_operators, build.skip_templates
-    asked = operators, target, tuning, search.operators, progress
+    lowered, skipped = job.lower(), build.skip_templates
+    lowered.require_sites()
+    asked = lowered.all_operators, target, tuning, search.operators, progress
     return preview_of(*asked, skip=skipped, pruning=find_pruning(search.prune))
 
 

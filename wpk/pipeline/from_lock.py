@@ -73,7 +73,7 @@ def rebuild(
 
 def _rebuilt(job: Job, locked: Lock) -> PlanBundle:
     """The locked plan, executed once more on the CPU where it is checked."""
-    lowered = job.lower(locked.changed_sites)
+    lowered = job.lower()
     require_inputs(job.inputs, input_ports(lowered.program))
     with CompilePool(job.target.arch, cache=job.places.kernels) as pool:
         return _rebuilt_with(job, lowered, locked, pool)

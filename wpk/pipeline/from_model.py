@@ -89,7 +89,9 @@ def _optimized(
         forms = job.forms()
     with ScoringPool(job.target, job.build.skip_templates, find_pruning(search.prune)) as scoring:
         scoring.begin(forms.node_count)
-        lowered = forms.lowered()  # loaded, rewritten by the passes, cut into operators
+        # Rewritten by the passes, cut into operators.
+        lowered = forms.lowered(frozenset(job.build.changed_sites))
+        lowered.require_sites()
         require_inputs(job.inputs, input_ports(lowered.program))
         selected_problems(lowered.all_operators, search.operators)  # each pattern names one
         run = (

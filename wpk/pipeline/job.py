@@ -1,6 +1,6 @@
 """What a plan is made of, for, and checked on: the arguments of `optimize` and `rebuild`, and what follows from them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -76,9 +76,9 @@ class Job:
         )
         return ModelForms(source, self.progress, fallback=build.falls_back, driven=True)
 
-    def lower(self, changed: Collection[str] = ()) -> LoweredModel:
-        """The model as the passes partition it, with the sites of these keys taken back."""
-        return self.forms().lowered(frozenset(changed))
+    def lower(self) -> LoweredModel:
+        """The model as the passes partition it, in the form that is asked for."""
+        return self.forms().lowered(frozenset(self.build.changed_sites))
 
     def prove(self, lowered: LoweredModel, tell: Progress) -> PassProof:
         """The proof that the passes changed nothing, where something is checked."""
@@ -101,7 +101,8 @@ class Job:
     def of_bodies(self) -> Self:
         """The same for bodies, for whose inputs nobody gives shapes or arrays."""
         scope = None if self.scope is None else scope_of_bodies(self.scope)
-        return replace(self, build=replace(self.build, shapes={}), scope=scope, inputs=())
+        build = replace(self.build, shapes={}, changed_sites=())
+        return replace(self, build=build, scope=scope, inputs=())
 
     def setting(
         self, lowered: LoweredModel, bodies: Mapping[str, tuple[PlanBundle, ...]]

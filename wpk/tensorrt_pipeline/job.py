@@ -68,9 +68,9 @@ class Job:
         on_rivals: OnRivals | None = None,
     ) -> PlanBundle:
         """A plan of wpk's own, its kernels executed and compared if anything is."""
-        own = replace(
-            self.build, shapes=self.build.shapes if path == self.lowered.source.path else {}
-        )
+        own = self.build
+        if path != self.lowered.source.path:  # an operator alone, in the form that it has
+            own = replace(own, shapes={}, changed_sites=())
         return optimize(
             path,
             output,

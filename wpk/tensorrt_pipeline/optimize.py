@@ -69,8 +69,10 @@ def optimize_tensorrt(
         precision,
         build_options.skip_passes,
         progress,
+        changed=build_options.changed_sites,
         clusters=False,  # a squeeze may take two steps, and a plugin is one
     )
+    lowered.require_sites()
     _require_one_free(lowered.program)
     scope = scope_of(check, inputs)
     require_inputs(inputs, input_ports(lowered.program))

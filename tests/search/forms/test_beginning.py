@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,3 +82,48 @@ def test_when_the_time_is_over_no_further_kind_is_looked_at() -> None:
     found = begun(model, EACH, is_over=lambda: len(model.lowered) > 0)
     assert found.form.changed == {A}
     assert begun(model, EACH, is_over=lambda: True).form.changed == frozenset()
+
+
+def test_what_only_pays_behind_another_choice_is_found_where_that_choice_is_a_loss() -> None:
+    # Behind A, which alone is slower, B shows over a node that A decides over; both together gain, and C does not.
+    times = {"wxyz": 4e-3, "w": 1e-3, "xyz": 9e-3, "x": 1e-3, "yz": 1e-3}
+    late = Model(estimates=times, late={B: A}, meet=True, words={B: "apart"})
+    found = begun(late, EACH)
+    assert found.form.changed == {A, B}
+    assert {each.site: each.usual for each in found.tried} == {A: "merges", B: "apart"}
+    assert all(each.reason == "with 1 other" for each in found.tried)
+    assert (found.tried[0].predicted_usual, found.tried[0].predicted) == (4e-3, 3e-3)
+
+
+def test_behind_a_choice_nothing_is_looked_at_that_was_there_before() -> None:
+    times = {"wxyz": 4e-3, "w": 1e-3, "xyz": 9e-3, "x": 1e-3, "yz": 1e-3}
+    for other in (
+        Model(estimates=times, late={B: A}, meet=True),  # of a kind that was there
+        Model(estimates=times, late={B: A}, words={B: "apart"}),  # over other nodes
+    ):
+        found = begun(other, ((A,),))
+        assert (found.form.changed, found.looked_at) == (frozenset(), 1)
+
+
+def test_no_time_is_left_for_what_is_behind_a_choice() -> None:
+    times = {"wxyz": 4e-3, "w": 1e-3, "xyz": 9e-3, "x": 1e-3, "yz": 1e-3}
+    model = Model(estimates=times, late={B: A}, meet=True, words={B: "apart"})
+    assert begun(model, EACH, is_over=lambda: len(model.lowered) > 0).form.changed == frozenset()
+
+
+def test_what_two_kinds_have_behind_them_is_decided_once() -> None:
+    # B shows behind A and behind C, and gains with either, but not with both.
+    times = {"wxyz": 9e-3, "w": 1e-3, "xyz": 9e-3, "x": 3e-3, "yz": 3e-3, "wxy": 9e-3, "z": 1e-3}
+    times |= {"wx": 3.5e-3, "y": 3e-3, "xy": 0.5e-3}
+    model = Model(estimates=times, meet=True, words={A: "one", B: "apart", C: "other"})
+    form = model.form
+
+    def shown(changed: frozenset[str]) -> Any:
+        found = form(changed)
+        sites = {k: s for k, s in found.sites.items() if k != B or {A, C} & changed}
+        return replace(found, sites=sites)
+
+    model.form = shown  # type: ignore[method-assign]
+    found = begun(model, ((A,), (C,)))
+    assert found.form.changed == {A, B}
+    assert len({each.site for each in found.tried}) == len(found.tried)

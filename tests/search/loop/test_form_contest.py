@@ -20,6 +20,7 @@ import wpk
 from wpk import pipeline
 from wpk.assembly import write_lock
 from wpk.device import MemoryRange
+from wpk.errors import EngineError, GraphError
 from wpk.execution import BoundLaunch, Image, KernelImage, Work
 from wpk.plan import FormOutcome, PlanBundle, TriedForm
 from wpk.problems import Problem
@@ -276,3 +277,49 @@ def test_fixed_forms_are_not_compared(gpu: Gpu, optimize: Callable[..., PlanBund
     assert plan.forms is None
     assert plan.measurement is not None
     assert {each.name for each in plan.measurement.variants} <= {"models", "generated", "mixed"}
+
+
+def test_a_form_that_is_given_is_kept_and_others_are_not_looked_at(
+    gpu: Gpu, optimize: Callable[..., PlanBundle], tmp_path: Path
+) -> None:
+    key = _moved(optimize()).site
+    gpu.slow = FIRST_ADDS  # so that the passes' own form is faster
+    bundle = optimize(changed_sites=[key])
+    plan = bundle.plan
+    assert plan.provenance.changed_sites == (key,)
+    assert plan.forms is None
+    assert plan.measurement is not None
+    names = {each.name for each in plan.measurement.variants}
+    assert not names & {"found", "passes", "unfused"}
+    assert any(FIRST_ADDS in text for text in bundle.sources.values())
+    assert plan.checks
+    assert not any(check.failed for check in plan.checks)
+    write_lock(tmp_path / "m.lock", bundle)
+    given = tmp_path / "m.onnx", tmp_path / "again.plan", tmp_path / "m.lock"
+    pipeline.rebuild(*given, cache=tmp_path / "c", check="off")
+    assert (tmp_path / "again.plan").read_bytes() == (tmp_path / "m.plan").read_bytes()
+    with TuningStore(CacheFolder(tmp_path / "c").store) as store:
+        requests = [run.request for run in store.runs() if run.request is not None]
+    assert {request.build.changed_sites for request in requests} == {(), (key,)}
+
+
+def test_a_form_with_keys_of_another_model_is_refused_naming_them(
+    gpu: Gpu, optimize: Callable[..., PlanBundle]
+) -> None:
+    key = _moved(optimize()).site
+    stale = "fuse-operators:0123456789abcdef"
+    with pytest.raises(GraphError, match=f"called {stale}: 1 of the form's 2 keys") as error:
+        optimize(changed_sites=[key, stale])
+    assert error.value.fix.startswith("take keys from a report of this model")
+    with pytest.raises(GraphError, match="called join-siblings:"):
+        optimize(changed_sites=["join-siblings:*"])  # a pass that has no choice here
+    with pytest.raises(GraphError, match="no pass is called 'magic'"):
+        optimize(changed_sites=["magic:0123456789abcdef"])
+
+
+def test_a_given_form_and_a_search_for_one_contradict_each_other(
+    gpu: Gpu, optimize: Callable[..., PlanBundle]
+) -> None:
+    key = _moved(optimize()).site
+    with pytest.raises(EngineError, match="--change-site gives one"):
+        optimize(changed_sites=[key], forms="search")

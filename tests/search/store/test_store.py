@@ -282,6 +282,18 @@ def test_a_run_of_the_sixth_schema_was_pruned_by_waves(store: TuningStore) -> No
         assert opened.runs() == (run,)
 
 
+def test_a_run_of_the_eighth_schema_was_given_no_form(store: TuningStore) -> None:
+    run = store.begin_run(3, REQUEST)
+    with store.writing() as connection:
+        connection.execute(
+            "UPDATE runs SET request = json_remove(request, '$.build.changed_sites')"
+        )
+        connection.execute("PRAGMA user_version = 8")
+    store.close()
+    with TuningStore(store.path) as opened:
+        assert opened.runs() == (run,)
+
+
 def test_a_damaged_run_of_the_third_schema_is_damage(store: TuningStore) -> None:
     store.begin_run(3, REQUEST)
     make_older(store, 3, "{")
@@ -381,9 +393,9 @@ def test_the_database_of_another_program_is_refused_unchanged(tmp_path: Path) ->
 def test_another_schema_is_refused_naming_both(store: TuningStore) -> None:
     with store.reading() as connection:
         pass
-    connection.execute("PRAGMA user_version = 9")
+    connection.execute("PRAGMA user_version = 10")
     store.close()
-    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 8"):
+    with pytest.raises(StoreError, match="has schema 10, this wpk reads and writes 9"):
         TuningStore(store.path)
 
 

@@ -79,7 +79,7 @@ def test_importing_again_adds_nothing(store: TuningStore, lines: list[str]) -> N
 
 def test_the_header_tells_schema_version_and_targets(lines: list[str]) -> None:
     header = json.loads(lines[0])
-    assert header["tuning_store"] == 8
+    assert header["tuning_store"] == 9
     assert header["targets"] == [["h200", "sm_90a"]]
     assert (header["runs"], header["problems"], header["trials"]) == (1, 1, 3)
 
@@ -149,6 +149,22 @@ def test_runs_of_the_sixth_schema_were_pruned_by_waves(store: TuningStore, tmp_p
             import_lines(other, lines_of(7), "now.jsonl", HERE)
 
 
+def test_runs_of_the_eighth_schema_were_given_no_form(store: TuningStore, tmp_path: Path) -> None:
+    request = RunRequest("m.onnx", "0" * 64, BuildOptions("h200"), SearchOptions("ppo", seed=5))
+    store.begin_run(5, request)
+    header, run = (json.loads(line) for line in export_lines(store))
+    del run["run"]["request"]["build"]["changed_sites"]
+
+    def lines_of(schema: int) -> list[str]:
+        return [json.dumps({**header, "tuning_store": schema}), json.dumps(run)]
+
+    with TuningStore(tmp_path / "new.sqlite") as other:
+        import_lines(other, lines_of(8), "t.jsonl", HERE)
+        assert other.runs()[0].request == request
+        with pytest.raises(StoreError, match=r"build\.changed_sites: missing"):
+            import_lines(other, lines_of(9), "t.jsonl", HERE)
+
+
 def test_an_empty_store_is_exported_and_imported(store: TuningStore, tmp_path: Path) -> None:
     with TuningStore(tmp_path / "other.sqlite") as other:
         assert import_lines(other, export_lines(store), "t.jsonl", HERE) == ImportCounts(0, 0)
@@ -183,7 +199,7 @@ def _edited(line: str, path: tuple[str, ...], value: Any) -> str:
 @pytest.mark.parametrize(
     ("number", "path", "value", "words"),
     [
-        (0, ("tuning_store",), 9, "has schema 9, this wpk reads 1 to 8"),
+        (0, ("tuning_store",), 10, "has schema 10, this wpk reads 1 to 9"),
         (0, ("trials",), 4, "line 6: is the last: 1 runs, 1 problems and 3 trials were read"),
         (0, ("targets",), [], "'h200', 'sm_90a'. is in no line before"),
         (1, ("run", "seed"), "1", "line 2: run.seed: expected int"),
