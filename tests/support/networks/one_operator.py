@@ -21,7 +21,7 @@ NORMED = f"""{H} g (float[37, 48] x, float[48, 64] v, float[64, 64] u, float[64]
     => (float[37, 40] y) {{ p = MatMul(x, v)  q = Relu(p)  s = MatMul(q, u)  r = Add(s, b)
     n = LayerNormalization(r, g, b)  y = MatMul(n, w) }}"""
 BY_COLUMNS = f"""{H.replace("17", "20")} g (float[70, 48] x, float[48, 40] w, float[40] b) => (float[70, 40] y) {{
-    p = MatMul(x, w)  s = Add(p, b)  y = Gelu(s) }}"""
+    a = Softmax(x)  p = MatMul(a, w)  s = Add(p, b)  e = Gelu(s)  y = Softmax(e) }}"""
 FEW_ROWS = f"""{H} g (float[3, 49] x, float[49, 23] w) => (float[3, 23] y) {{ y = MatMul(x, w) }}"""
 ATTENTION = f"""{H} g (float[1, 19, 32] x, float[32, 32] a, float[32, 32] b, float[32, 32] c)
     => (float[1, 19, 32] y) <int64[4] heads = {{1, 19, 2, 16}}, int64[3] back = {{1, 19, 32}}> {{
