@@ -26,7 +26,11 @@ def _values(count: int, dtype: type[np.generic] = np.float32) -> np.ndarray:
             "illegal address \\(nil\\).*block \\(0, 0, 0\\), thread \\(0, 0, 0\\)",
         ),
         ("misaligned_rows", 32, "row address of lane 1 is not 16-byte aligned"),
-        ("misaligned_rows_stored", 32, "storeMatrices: the row address of lane 1 is not 16-byte aligned"),
+        (
+            "misaligned_rows_stored",
+            32,
+            "storeMatrices: the row address of lane 1 is not 16-byte aligned",
+        ),
         ("partial_warp_rows_stored", 32, "storeMatrices: only lanes ffff0000 take part"),
         ("partial_warp_tile", 32, "mmaTile: only lanes ffff0000 take part"),
         (
