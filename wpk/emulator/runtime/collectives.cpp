@@ -6,9 +6,9 @@ namespace wpk::emulator
 
 const char* nameOf(Collective kind)
 {
-    static const char* const kNames[] = {"__syncwarp", "shuffle", "ballot", "warp reduction", "loadMatrix", "storeMatrices", "mmaTile",
-        "wgmma", "fenceWgmma", "commitWgmma", "waitWgmma", "arriveCluster", "waitCluster", "syncThreads", "waitBarrier",
-        "waitGrid"};
+    static const char* const kNames[] = {"__syncwarp", "shuffle", "ballot", "warp reduction", "loadMatrix",
+        "storeMatrices", "mmaTile", "wgmma", "fenceWgmma", "commitWgmma", "waitWgmma", "arriveCluster", "waitCluster",
+        "syncThreads", "waitBarrier", "waitGrid"};
     return kNames[static_cast<uint32>(kind)];
 }
 
