@@ -77,15 +77,27 @@ def shown(phases: Sequence[Any], most: int) -> str:
 
     parts = []
     for phase in phases:
-        heading = [phase.name, "user s", "system s", "wall s", "page faults"]
-        worst = sorted(phase.rows, key=lambda row: -row.cost.cpu)
-        rows = [(phase.words, phase.cost), *((row.name, row.cost) for row in worst[:most])]
-        cells = [
-            [name, *(f"{s:.2f}" for s in (c.user, c.system, c.wall)), str(c.faults)]
-            for name, c in rows
+        heading = [
+            phase.name,
+            "user s",
+            "system s",
+            "wall s",
+            "page faults",
+            "reference",
+            "judging",
         ]
+        worst = sorted(phase.rows, key=lambda row: -row.cost.cpu)
+        sums = [sum(getattr(row, part).cpu for row in worst) for part in ("reference", "judging")]
+        cells = [[phase.words, *_cells(phase.cost), *(f"{each:.2f}" for each in sums)]]
+        for row in worst[:most]:
+            own = [f"{each.cpu:.2f}" for each in (row.reference, row.judging)]
+            cells.append([row.name, *_cells(row.cost), *own])
         parts.append(format_table(heading, cells))
     return "\n\n".join(parts)
+
+
+def _cells(cost: Any) -> list[str]:
+    return [*(f"{each:.2f}" for each in (cost.user, cost.system, cost.wall)), str(cost.faults)]
 
 
 def main() -> int:

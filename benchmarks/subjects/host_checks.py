@@ -77,10 +77,24 @@ class Cost:
 
 @dataclass(frozen=True)
 class Row:
-    """What one operator takes."""
+    """What one operator takes.
+
+    Attributes:
+        name: Its name.
+        reference: What it should give, and what that may differ by.
+        preparing: What a device is given.
+        judging: Comparing what it left.
+    """
 
     name: str
-    cost: Cost
+    reference: Cost
+    preparing: Cost
+    judging: Cost
+
+    @property
+    def cost(self) -> Cost:
+        """All of it."""
+        return self.reference + self.preparing + self.judging
 
 
 @dataclass(frozen=True)
@@ -219,7 +233,7 @@ class AnsweringRunner(StepRunner):
         plant_fault(case, self._after)
         self._require(operator, self.check(step, case, quick=quick), failed=True)
         self._after = {}
-        return Row(operator.name, reference + preparing + judging)
+        return Row(operator.name, reference, preparing, judging)
 
     def _require(self, operator: Operator, found: OperatorCheck, *, failed: bool) -> None:
         if found.check.failed is not failed:

@@ -75,12 +75,13 @@ def test_a_reference_that_is_refused_fails_the_benchmark(
 
 
 def test_the_worst_operator_comes_first() -> None:
-    rows = tuple(Row(name, Cost(user, 0.5, 3.0, 7)) for name, user in (("a", 1.0), ("b", 2.0)))
+    rest = Cost(0.0, 0.25, 1.0, 3), Cost(0.0, 0.25, 1.0, 3)
+    rows = tuple(Row(name, Cost(u, 0.0, 1.0, 1), *rest) for name, u in (("a", 1.0), ("b", 2.0)))
     phase = Phase("operators", Cost(3.0, 1.0, 6.0, 14), rows, 2**30, 2)
     lines = shown([phase], 1).splitlines()
     assert lines[0].split()[0] == "operators"
     assert "1024 MiB, 2 planted faults reported" in lines[1]
-    assert lines[2].split() == ["b", "2.00", "0.50", "3.00", "7"]
+    assert lines[2].split() == ["b", "2.00", "0.50", "3.00", "7", "2.00", "0.25"]
     assert len(lines) == 3
 
 

@@ -215,8 +215,8 @@ def _step(evaluate: NodeEvaluator, how: _Judged | None, known: dict[str, Ball]) 
     for place, (name, output) in enumerate(zip(names, outputs, strict=False)):
         error = None
         if how is not None:
-            rule, *arithmetic = how
-            error = rule(Call(evaluate, inputs, outputs, *arithmetic, place))
+            rule, multiply_roundoff, arithmetic = how
+            error = rule(Call(evaluate, inputs, outputs, multiply_roundoff, arithmetic, place))
         known[name] = Ball(output, error)
 
 
@@ -255,7 +255,7 @@ def _multiply_roundoffs(
     return found
 
 
-def _whole(result: Ball, dtype: DType) -> tuple[Array, ...]:
+def _whole(result: Ball, dtype: DType) -> tuple[Array, Array, Floats]:
     memory, tolerance = rounded(result.value, dtype.numpy), rounding(result.value, dtype)
     if result.error is not None:
         tolerance += result.error

@@ -94,8 +94,8 @@ def compare_by_floor(actual: Array, expected: Array, floor: Floats) -> Compariso
 
     def judge(block: slice) -> float:
         with np.errstate(all="ignore"):
-            errors = written[block] - right[block]
-            np.abs(errors, out=errors)
+            errors = np.asarray(written[block], np.float64)
+            errors = np.abs(errors - np.asarray(right[block], np.float64))
             fits = (errors <= allowed[block]) & (errors < np.inf)
             if not fits.all():
                 return np.inf

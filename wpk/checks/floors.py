@@ -98,7 +98,7 @@ def _rising(*places: int) -> Callable[[Call], Floats]:
         for place in places or range(len(call.inputs)):
             if call.errs(place):
                 moved = call.again({place: call.end(place, 1)})
-                moved -= call.y
+                moved -= np.asarray(call.y, np.float64)
                 error = error + np.abs(moved, out=moved)
         return error
 
