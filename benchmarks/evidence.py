@@ -6,6 +6,7 @@
     python benchmarks/evidence.py --merge here.json there.json --output results.json
     python benchmarks/evidence.py --only share --again --output results.json
 
+Rows are begun in the order in which `--only` names them, those of one pattern in the order of `--list`.
 A row takes at most 8 minutes and is written to the output as soon as it is measured; rows that are
 there are not measured again, so an interrupted call goes on where it was. Rows that could not be
 measured are tried again. Rows share a folder (`--store`) of compiled kernels, trials and networks.
@@ -31,12 +32,13 @@ from pathlib import Path
 # Python's safe path leaves a script's folder out.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from rows.base import BUDGET, EFFORT, MOST_SECONDS, Context, Row, RowError
+from rows.base import BUDGET, EARLIER, EFFORT, MOST_SECONDS, Context, Row, RowError
 from rows.catalogue import all_rows
 from rows.isolated import measure_apart
 from rows.machine import checked_out, machine
 from rows.result_file import Record, ResultFile
 from rows.spread import Seat, seats, spread
+from subjects.earlier import commit_id
 
 from wpk.report import format_table
 
@@ -50,7 +52,7 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, list or merge; return the exit code."""
     options = _parser().parse_args(arguments)
-    rows = {name: row for name, row in all_rows().items() if _wanted(name, options.only)}
+    rows = _asked_for(options.only)
     if options.list:
         print(format_table(["row", "shows"], [[row.name, row.claim] for row in rows.values()]))
         return 0
@@ -107,7 +109,9 @@ def measure(
     folder.mkdir(parents=True)
     begun = time.monotonic()
     end = begun + MOST_SECONDS
-    context = Context(store, folder, end, options.budget, options.effort, records)
+    context = Context(
+        store, folder, end, options.budget, options.effort, records, since=options.since
+    )
     try:
         outcome = measure_apart(row, context, seat, stop)
         record: Record = {
@@ -123,6 +127,12 @@ def measure(
         "cpus": len(seat.cpus),
         "date": date,
     }
+
+
+def _asked_for(patterns: Sequence[str]) -> dict[str, Row]:
+    """Rows in the order of the patterns that name them first; those of one pattern in the catalogue's."""
+    rows = all_rows()
+    return {name: rows[name] for pattern in patterns for name in rows if fnmatch(name, pattern)}
 
 
 def _wanted(name: str, patterns: Sequence[str]) -> bool:
@@ -168,12 +178,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--list", action="store_true", help="print the rows, and measure nothing")
-    add("--only", nargs="+", default=["*"], metavar="ROW", help="these rows; wildcards")
+    add("--only", nargs="+", default=["*"], metavar="ROW", help="these, in this order; wildcards")
     add("--output", type=Path, default=RESULTS / "evidence.json", metavar="FILE.json")
     add("--store", type=Path, default=ROOT / "build" / "evidence", metavar="FOLDER")
     add("--gpu", type=int, nargs="+", default=[], metavar="N", help="measure on these GPUs")
     add("--budget", default=BUDGET, help=f"of tuning a network (default: {BUDGET})")
     add("--effort", type=int, default=EFFORT, help=f"likewise (default: {EFFORT})")
+    add(
+        "--since",
+        type=commit_id,
+        default=EARLIER,
+        metavar="COMMIT",
+        help=f"what rows since.* compare with (default: {EARLIER}; benchmarks/pack_earlier.py)",
+    )
     add("--again", action="store_true", help="measure also the rows that the output holds")
     add("--commit", metavar="HASH", help="of the sources, where this is no git checkout")
     add("--merge", type=Path, nargs="+", metavar="FILE", help="join files into the output")

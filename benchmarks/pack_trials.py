@@ -3,8 +3,9 @@
     python benchmarks/pack_trials.py build/evidence pieces          # writes pieces/trials-000.xz and so on
     python benchmarks/pack_trials.py --unpack pieces build/evidence
 
-Every store of the folder is packed, those of single networks too; compiled kernels, networks and plans are
-left out, and are made again where they are missing. Unpacking adds trials to what is there.
+Every store of the folder is packed, those of single networks too, but none of an earlier commit's; compiled
+kernels, networks and plans are left out, and are made again where they are missing. Unpacking adds trials to
+what is there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 # Python's safe path leaves a script's folder out.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from rows.trials import FILE
+from rows.trials import FILE, stores_in
 
 from wpk.search.store import TuningStore, export_lines, import_lines
 
@@ -51,7 +52,7 @@ def pack(store: Path, folder: Path, most_bytes: int = MOST_BYTES) -> list[Path]:
     Raises:
         SystemExit: There are no trials, or pieces lie there already.
     """
-    stores = sorted(store.rglob(FILE))
+    stores = stores_in(store)
     if not stores:
         raise SystemExit(f"no {FILE} in {store}")
     folder.mkdir(parents=True, exist_ok=True)

@@ -24,6 +24,10 @@ MOST_SECONDS = 480.0
 BUDGET, EFFORT = "150s", 1
 """What tuning a whole network may cost unless the caller says: so that a row ends in time."""
 
+EARLIER = "bfc01fc0"
+"""The commit whose engines today's are compared with unless the caller says: the last one before forms
+competed (docs/decisions/0050-forms.md)."""
+
 _SHOWN_LINES = 12
 
 
@@ -65,6 +69,8 @@ class Context:
         budget: Of measuring where a whole network is tuned, as ``wpk optimize`` takes it.
         effort: Likewise.
         records: Of the rows in the file of results; a row that is last finds all others there.
+        since: The earlier commit that rows compare with.
+        environment: Variables of commands, where they are not those of this process.
     """
 
     store: Path
@@ -73,6 +79,8 @@ class Context:
     budget: str = BUDGET
     effort: int = EFFORT
     records: Mapping[str, Record] = field(default_factory=dict)
+    since: str = EARLIER
+    environment: Mapping[str, str] | None = None
 
     def seconds_left(self) -> float:
         """Until the deadline.
@@ -102,7 +110,12 @@ class Context:
         begun = time.perf_counter()
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=self.seconds_left(), check=False
+                command,
+                capture_output=True,
+                text=True,
+                timeout=self.seconds_left(),
+                check=False,
+                env=self.environment,
             )
         except subprocess.TimeoutExpired as error:
             raise RowError(f"took longer than {MOST_SECONDS:.0f} s: {_words(command)}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rows.base import Context, Outcome, Row, RowError
-from rows.trials import FILE, over_bound
+from rows.trials import over_bound, stores_in
 
 
 def rows() -> list[Row]:
@@ -13,7 +13,7 @@ def rows() -> list[Row]:
 
 
 def _measure(context: Context) -> Outcome:
-    stores = sorted(context.store.rglob(FILE))
+    stores = stores_in(context.store)
     ratios = [pair for path in stores for pair in over_bound(path)]
     if not ratios:
         raise RowError(f"no trials in {context.store}: measure other rows first")

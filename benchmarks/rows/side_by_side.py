@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
+
+from subjects.served_engine import Repeated
 
 from wpk.backends import open_gpu
 from wpk.device import Patience, Subject, Timing, time_side_by_side
@@ -31,19 +32,6 @@ def time_plans(paths: Sequence[Path]) -> list[Timing]:
             engine.run(random_inputs(engine.plan, 0))
             replays[str(place)] = engine.bind().replay
         return list(time_starts(device, replays).values())
-
-
-@dataclass(frozen=True)
-class Repeated:
-    """Something started several times, one after another."""
-
-    once: Replay
-    times: int
-
-    def replay(self) -> None:
-        """Start it so many times."""
-        for _ in range(self.times):
-            self.once.replay()
 
 
 def time_starts(clock: Clock, subjects: Mapping[str, Replay]) -> dict[str, Timing]:

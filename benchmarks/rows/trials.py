@@ -21,6 +21,15 @@ from wpk.trial import Status
 FILE = "trials.sqlite"
 """Name of the store in the folder that ``--cache`` names."""
 
+EARLIER_FOLDER = "earlier"
+"""Of the folder that rows share: what earlier commits made, whose stores opening would bring to today's schema."""
+
+
+def stores_in(folder: Path) -> list[Path]:
+    """Every store of today's wpk in a folder that rows share."""
+    found = (path.relative_to(folder) for path in folder.rglob(FILE))
+    return sorted(folder / path for path in found if path.parts[0] != EARLIER_FOLDER)
+
 
 def all_trials(path: Path) -> tuple[TrialRecord, ...]:
     """Every trial of a store; none where there is no file."""

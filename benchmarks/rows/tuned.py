@@ -83,9 +83,9 @@ class Case:
         return context.store
 
 
-def plans_folder(context: Context) -> Path:
-    """Where plans of these sources, tuned at this effort and budget, are kept."""
-    identity = f"{sources_digest()} {context.effort} {context.budget}"
+def plans_folder(context: Context, sources: str | None = None) -> Path:
+    """Where plans of these sources, or of others, tuned at this effort and budget are kept."""
+    identity = f"{sources or sources_digest()} {context.effort} {context.budget}"
     return context.store / "plans" / hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
@@ -98,9 +98,18 @@ def tuned_plan(case: Case, context: Context) -> Path:
         RefusedError: `wpk optimize` fails, or does not finish in time.
     """
     kept = plans_folder(context) / f"{case}.plan"
-    if kept.is_file():
-        return kept
-    model, fresh = case.model(context), context.folder / "measured.plan"
+    if not kept.is_file():
+        tune(case, case.model(context), kept, context)
+    return kept
+
+
+def tune(case: Case, model: Path, kept: Path, context: Context) -> None:
+    """Write the plan of a case's model where it is to be kept.
+
+    Raises:
+        RefusedError: `wpk optimize` fails, or does not finish in time.
+    """
+    fresh = context.folder / "measured.plan"
     what = ["optimize", model, "-o", fresh, "--precision", case.precision]
     searched = ["--effort", context.effort, "--budget", context.budget]
     try:
@@ -109,7 +118,6 @@ def tuned_plan(case: Case, context: Context) -> Path:
         raise RefusedError(str(error)) from error
     kept.parent.mkdir(parents=True, exist_ok=True)
     os.replace(fresh, kept)
-    return kept
 
 
 def measure_tuned(

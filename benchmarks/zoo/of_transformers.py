@@ -8,7 +8,7 @@ from typing import Any
 from exporters.architecture import Architecture, Given
 from exporters.transformers_module import HIDDEN, LOGITS, module_of
 
-from zoo.network import ZooNetwork
+from zoo.network import LARGE_BATCH, ZooNetwork
 
 _BASE = {
     "hidden_size": 768,
@@ -95,6 +95,9 @@ _SENSES: dict[str, tuple[str, str, str, Given, str, dict[str, Any], str]] = {
     ),
 }
 
+_LARGE_BATCHES = {"ast": 4}
+"""Of families that have no room, nor time, for as many as the others: each layer of AST attends over 1214 tokens."""
+
 
 def _whisper() -> Any:
     """The encoder of Whisper base, of 30 s of sound."""
@@ -134,4 +137,5 @@ def networks() -> list[ZooNetwork]:
 
 
 def _network(family: str, name: str, kind: str, build: Any, given: Given) -> ZooNetwork:
-    return ZooNetwork(family, Architecture(name, "transformers", kind, build, (given,)))
+    architecture = Architecture(name, "transformers", kind, build, (given,))
+    return ZooNetwork(family, architecture, _LARGE_BATCHES.get(family, LARGE_BATCH))

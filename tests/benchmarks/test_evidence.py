@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import evidence
 import pytest
+from rows.base import Context, Outcome, Row, RowError
 from rows.catalogue import MODULES, all_rows
 from rows.machine import machine
 from rows.result_file import ResultFile
+from rows.spread import Seat
 from rows.trials import FILE
 from support.plans.stored_trials import write_trials
 
@@ -29,6 +33,10 @@ def record(tmp_path: Path) -> dict[str, Any]:
     return found
 
 
+def measure(_context: Context) -> Outcome:
+    raise AssertionError("rows of this name are measured by the test")
+
+
 def write_results(path: Path, **rows: dict[str, Any]) -> Path:
     path.write_text(json.dumps({"schema": 1, "rows": rows}))
     return path
@@ -42,9 +50,40 @@ def test_the_script_lists_its_rows_from_any_folder(tmp_path: Path) -> None:
     command = [sys.executable, str(SCRIPT), "--list", "--only", "mixed.*", "faults"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     names = [line.split()[0] for line in done.stdout.splitlines()[1:]]
-    assert names[0] == "faults"
-    assert len(names) == 1 + 4 * 2 * 2
+    assert len(names) == 4 * 2 * 2 + 1
     assert "mixed.distilbert.fp16.b32" in names
+    assert names[-1] == "faults"
+
+
+def test_rows_are_begun_in_the_order_in_which_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {name: Row(name, "", measure) for name in ("a.1", "a.2", "b", "c", "last.1", "d")}
+    rows["last.1"] = replace(rows["last.1"], is_last=True)
+    monkeypatch.setattr(evidence, "all_rows", lambda: rows)
+    begun: list[str] = []
+    spans = {"c": 0.4, "a.1": 0.1}
+
+    def measure_apart(row: Row, context: Context, seat: Seat, _stop: Any) -> Outcome:
+        assert context.since == "1234567"
+        begun.append(row.name)
+        time.sleep(spans.get(row.name, 0.0))
+        if row.name == "b":
+            raise RowError("it died")
+        return Outcome(True, "done", {"gpu": seat.gpu})
+
+    monkeypatch.setattr(evidence, "measure_apart", measure_apart)
+    since = ["--since", "1234567"]
+    order = ["last.*", "c", "b", "a.*"]
+    assert run(tmp_path, *since, "--gpu", "0", "1", "--only", *order) == 1  # one died
+    assert begun[:2] in (["c", "b"], ["b", "c"])  # at the same time
+    assert begun[2:] == ["a.1", "a.2", "last.1"]
+    found = ResultFile(tmp_path / "results.json").records
+    assert {n for n, r in found.items() if "error" in r} == {"b"}
+    seats = {name: record["figures"]["gpu"] for name, record in found.items() if name != "b"}
+    assert seats["a.1"] == seats["a.2"] != seats["c"]  # whoever is free takes what comes next
+    assert run(tmp_path, *since, "--again", "--only", "d", "*") == 1
+    assert begun[5:] == ["d", "a.1", "a.2", "b", "c", "last.1"]
 
 
 def test_a_row_that_cannot_be_measured_is_tried_again_and_one_that_was_measured_stays(
@@ -67,6 +106,15 @@ def test_a_row_that_cannot_be_measured_is_tried_again_and_one_that_was_measured_
     assert not record(tmp_path)["passed"]
     assert "1 under; the least is 0.90 times its bound" in capsys.readouterr().out
     assert [path.name for path in tmp_path.glob("*results*")] == ["results.json"]
+
+
+def test_stores_of_earlier_commits_are_not_opened(tmp_path: Path) -> None:
+    write_trials(tmp_path / "store" / "earlier" / "bfc01fc0.store" / FILE, [0.5])
+    assert run(tmp_path) == 1
+    assert "measure other rows first" in record(tmp_path)["error"]
+    write_trials(tmp_path / "store" / "zoo" / "earlier" / FILE, [1.5])
+    assert run(tmp_path) == 0
+    assert record(tmp_path)["figures"]["stores"] == 1
 
 
 def test_merging_takes_what_was_measured_last(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from export import NETWORKS, weights_of
 from rows import networks, tuned
 from rows.base import Context, Outcome, RowError
 from rows.networks import AUTOTUNED_CASES, OURS, goal_of, judge, rows, tuned_beside
-from rows.side_by_side import MOST_STARTS, SAMPLE_SECONDS, Repeated, time_starts
+from rows.side_by_side import MOST_STARTS, SAMPLE_SECONDS, time_starts
 from rows.torch_baselines import AUTOTUNED, EAGER, MODES, USUAL, in_float64
 from rows.tuned import Case, Subject, plans_folder, sources_digest, tuned_plan
+from subjects.served_engine import Repeated
 
 from wpk.checks.limits import LIMITS, OutputDistance
 from wpk.dtypes import Precision

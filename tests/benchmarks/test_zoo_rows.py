@@ -50,6 +50,16 @@ def test_the_zoo_has_a_network_of_each_of_many_families() -> None:
         assert 1 < network.large_batch <= 32
 
 
+def test_a_network_of_many_tokens_is_measured_at_fewer_inputs() -> None:
+    networks = zoo()
+    assert (networks["ast"].large_batch, networks["vit"].large_batch) == (4, 32)
+    group = zoo_rows._groups(("ast", "vit"), ())[2]
+    assert [str(case) for case in group.cases] == ["ast.fp16.b4", "vit.fp16.b32"]
+    names = {row.name for row in rows()}
+    assert {"zoo.ast.fp16.b4", "zoo.vit.fp16.b32"} <= names
+    assert "zoo.ast.fp16.b32" not in names
+
+
 def test_a_commit_chooses_the_same_networks_again_and_another_commit_others() -> None:
     families = list(zoo())
     chosen = drawing.chosen(COMMIT, families)

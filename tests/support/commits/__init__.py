@@ -1,0 +1,1 @@
+"""Packages of other commits: in checkouts with a history, or only pretended."""
