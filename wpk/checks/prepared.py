@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from wpk.dims import evaluate
 from wpk.engine import view
 from wpk.execution import Bytes
 from wpk.plan import Step, Tensors
+from wpk.reused_memory import empty
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class StepCase:
 
     def _compared(self, after: Mapping[str, Bytes]) -> Comparison:
         there = self._elements(after[self.output.value.buffer])
-        elements = np.empty(there.shape, there.dtype)
+        elements = empty(there.shape, there.dtype)
         put(elements, there)
         allowed = self.tolerance
         if allowed is None:
@@ -81,7 +82,7 @@ class StepCase:
         changed = 0
         for name, image in self.images.items():
             masks = [e.output.mask() for e in self._written if e.output.value.buffer == name]
-            own = np.logical_or.reduce(masks) if masks else None
+            own = reduce(np.logical_or, masks) if masks else None
             changed += _changed(image, after[name], own)
         return changed
 
