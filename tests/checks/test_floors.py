@@ -29,6 +29,8 @@ BODIES = {
     "tanh": "(x, w, b) => (y) { p = MatMul(x, w) t = Tanh(p) e = Exp(t) y = Max(e, b) }",
     "attention": """(x, w, b) => (y) { p = MatMul(x, w) s = Softmax<axis = -1>(p) h = Cast<to = 10>(s)
         f = Cast<to = 1>(h) q = MatMul(f, w) r = Relu(q) y = Sub(b, r) }""",
+    "gathered": """(x, w, b) => (y) { p = MatMul(x, w) i = Constant<value_ints: ints = [2, 0, 1, 2]>()
+        g = Gather<axis = 1>(p, i) y = Add(g, b) }""",
     "moments": """(x, w, b) => (y) { p = MatMul(x, w) q = Mul(p, p) c = Clip(q) r = Sqrt(c) y = Div(r, b) }""",
 }
 

@@ -158,6 +158,7 @@ _AS_BOUNDED = frozenset(of_kind(OperatorKind.VIEW)).union(
         "Cast",
         "Concat",
         "Constant",
+        "Gather",
         "GlobalAveragePool",
         "Identity",
         "MaxPool",
