@@ -10,7 +10,9 @@ import pytest
 
 from wpk import blocks
 from wpk.blocks import BLOCK, by_blocks
+from wpk.checks.allowance import Allowance
 from wpk.checks.allowed import allow, same
+from wpk.checks.bounded import Floats
 from wpk.checks.operator_reference import Reference
 from wpk.checks.prepared import StepCase, prepare
 from wpk.checks.region import OutputRegion
@@ -55,7 +57,9 @@ def prepared(
     output = OutputRegion(image, value, Access(Tensor(dtype, STRIDES, PADDING), (N, C, H, W)), {})
     output.poison()
     images = {"b": image, "x": rng.integers(0, 256, 203, dtype=np.uint8)}
-    allowed = None if tolerance is None else np.full((N, C, H, W), tolerance)
+    allowed = None
+    if tolerance is not None:
+        allowed = Allowance.known(np.full((N, C, H, W), tolerance))
     return StepCase(images, output, expected, allowed, is_copy)
 
 
@@ -126,7 +130,7 @@ def test_every_byte_counts(dtype: DType) -> None:
 def test_what_is_undecided_is_judged_as_thoroughly(dtype: DType) -> None:
     given = prepared(dtype, 0.0)
     assert given.tolerance is not None
-    given.tolerance[1, :3] = np.array([1.0, 2.0, np.inf])[:, None, None]
+    given.tolerance.whole[1, :3] = np.array([1.0, 2.0, np.inf])[:, None, None]
     left = after(given)
     if dtype in (DType.INT8, DType.INT32):  # on both sides of zero
         given.expected[1, 2] -= 1
@@ -204,6 +208,53 @@ def test_where_a_step_computes_other_elements_the_thorough_check_decides() -> No
     assert not given.fits(left)
 
 
+def deferred(given: StepCase, floor: float) -> tuple[StepCase, list[str]]:
+    """The case with a floor, and a note whenever the whole tolerance is computed."""
+    assert given.tolerance is not None
+    whole, asked = given.tolerance.whole, list[str]()
+
+    def compute() -> Floats:
+        asked.append("whole")
+        return whole
+
+    return replace(given, tolerance=Allowance(np.full_like(whole, floor), compute)), asked
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    ("error", "right", "computed"),
+    [(0.0, True, 0), (0.01, True, 0), (0.08, True, 1), (0.2, False, 1)],
+)
+def test_what_a_floor_does_not_accept_the_tolerance_decides(
+    dtype: DType, error: float, right: bool, computed: int
+) -> None:
+    given, asked = deferred(prepared(dtype, 0.1), 0.04)
+    left = after(given, error)
+    assert given.fits(left) is right
+    assert passes_thoroughly(given, left) is right
+    assert len(asked) == computed
+    assert given.compare(left).at_most is not computed
+
+
+def test_one_wrong_element_is_found_behind_a_floor() -> None:
+    """Negative control: however few differ, and by however little more than is allowed."""
+    given, asked = deferred(prepared(DType.FP32, 0.1), 0.04)
+    left = after(given)
+    region = OutputRegion(left["b"], given.output.value, given.output.access, {})
+    region.elements()[1, C - 1, 0, 1] += np.float32(0.1001)
+    assert not given.fits(left)
+    assert given.compare(left).wrong == 1
+    assert asked == ["whole"]
+
+
+def test_intervals_of_both_kinds_count_once_they_are_held() -> None:
+    given, _ = deferred(prepared(DType.FP16, 0.1), 0.04)
+    assert given.fits(after(given))
+    few = given.bytes
+    assert given.fits(after(given, 0.08))
+    assert given.bytes == few + 2 * given.output.image.size
+
+
 def test_words_across_each_other_are_left_to_the_thorough_check() -> None:
     given = prepared(DType.FP32, None)
     value = replace(given.output.value, offset=OFFSET + 2)
@@ -223,7 +274,7 @@ def test_the_memory_that_it_takes_is_that_of_images_and_intervals(dtype: DType) 
     given = prepared(dtype, 0.1)
     allowed = allow(
         given.output, lambda image: replace(given.output, image=image).elements(),
-        given.expected, given.tolerance,
+        given.expected, None if given.tolerance is None else given.tolerance.whole,
     )  # fmt: skip
     assert allowed is not None
     held = sum(each.nbytes for each in given.images.values())
@@ -257,7 +308,9 @@ def test_a_step_is_given_all_that_is_known_of_its_buffers(plan: Plan, copies: bo
         for name, value in plan.values.items()
         if name != "y"
     }
-    right = Reference("", {"a": np.zeros((2, 6, 1, 1))}, {"a": np.full((2, 6, 1, 1), 0.5)})
+    right = Reference(
+        "", {"a": np.zeros((2, 6, 1, 1))}, {"a": Allowance.known(np.full((2, 6, 1, 1), 0.5))}
+    )
     step = next(each for each in plan.steps if each.operator.outputs == ("a",))
     found = prepare(
         Tensors(plan.values, plan.buffers, {}, {}), step, DIMS, memory, None if copies else right

@@ -1,5 +1,6 @@
 """Whether numbers are right: references, tolerances, operators alone and whole engines."""
 
+from wpk.checks.allowance import Allowance
 from wpk.checks.bodies import scope_of_bodies, verify_with_bodies
 from wpk.checks.float64_nodes import Array
 from wpk.checks.foreign_engine import check_foreign_engine, require_right

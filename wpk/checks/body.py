@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import EllipsisType
 
@@ -14,13 +14,20 @@ from wpk.checks.by_sample import for_parts, in_parts, samples
 from wpk.checks.doubles import computes_in_double, double_names
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
+from wpk.checks.floors import MARGIN, has_floors, least_error
 from wpk.checks.rounded import rounded
 from wpk.checks.stretches import stretch
 from wpk.dtypes import DType, from_numpy
 from wpk.operators import OperatorKind, of_kind
 
-_Steps = Sequence[tuple[NodeEvaluator, tuple[float, Arithmetic] | None]]
-"""Nodes, each with the roundoff of its products and its arithmetic; None where nobody judges what it gives."""
+_Rule = Callable[[Call], Floats | None]
+"""Gives the error of a node's output."""
+
+_Judged = tuple[_Rule, float, Arithmetic]
+"""How the error of a node is bounded, the roundoff of its products, and its arithmetic."""
+
+_Steps = Sequence[tuple[NodeEvaluator, _Judged | None]]
+"""Nodes, each with how it is judged; None where nobody does."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +37,8 @@ class BodyOutput:
     Attributes:
         value: The output before it is rounded to memory.
         memory: The output as it lies in memory.
-        tolerance: What a kernel's result may differ by; what is not floating point only where a tie
-            is undecided.
+        tolerance: What a kernel's result may differ by, or what it may at least; what is not floating point only
+            where a tie is undecided.
     """
 
     value: Array
@@ -75,7 +82,40 @@ class NodeBody:
             multiply_roundoff: u_mul.
             dtypes: The types of the outputs in memory.
         """
-        found = self._evaluated(arrays, weights, dtypes, multiply_roundoff)
+        return self._judged(bound_error, arrays, weights, multiply_roundoff, dtypes)
+
+    def at_least(
+        self,
+        arrays: Sequence[Array | None],
+        weights: Collection[int],
+        multiply_roundoff: float,
+        dtypes: Sequence[DType],
+    ) -> list[BodyOutput] | None:
+        """The same outputs, with less than their tolerances, which takes less (`wpk.checks.floors`).
+
+        The arguments are those of a call.
+
+        Returns:
+            None where they have no floors: of an operator whose bound may fall where errors rise, of fp64, which bounds
+            count no more of than NumPy rounds, and of what is not floating point.
+        """
+        given = dict(zip(self._inputs, arrays, strict=False))
+        doubles = double_names(self._nodes, _types(given))
+        in_double = any(computes_in_double(each, doubles) for each in self._nodes)
+        is_judged = all(dtype.is_float for dtype in dtypes) and has_floors(self._nodes)
+        if in_double or not is_judged:
+            return None
+        return self._judged(least_error, arrays, weights, multiply_roundoff, dtypes)
+
+    def _judged(
+        self,
+        rule: _Rule,
+        arrays: Sequence[Array | None],
+        weights: Collection[int],
+        multiply_roundoff: float,
+        dtypes: Sequence[DType],
+    ) -> list[BodyOutput]:
+        found = self._evaluated(arrays, weights, dtypes, (rule, multiply_roundoff))
         outputs = zip(found[::3], found[1::3], found[2::3], strict=True)
         return [BodyOutput(y, memory, np.asarray(t, np.float64)) for y, memory, t in outputs]
 
@@ -96,34 +136,35 @@ class NodeBody:
         arrays: Sequence[Array | None],
         weights: Collection[int],
         dtypes: Sequence[DType],
-        multiply_roundoff: float | None,
+        judged: tuple[_Rule, float] | None,
     ) -> Sequence[Array]:
-        """Of each output the three arrays of `BodyOutput`; without u_mul only that in memory."""
+        """Of each output the three arrays of `BodyOutput`, by a rule and u_mul; without these only that in memory."""
         given = dict(zip(self._inputs, arrays, strict=False))
         fixed = {self._inputs[i]: array for i in weights if (array := arrays[i]) is not None}
         free = {name: a for name, a in given.items() if a is not None and name not in fixed}
         wide = {name: Ball(widened(array)) for name, array in fixed.items()}
         count = samples(self._nodes, free, fixed)
         nodes = self._nodes if count == 1 else for_parts(self._nodes, fixed)
-        doubles = double_names(nodes, {n: a.dtype for n, a in given.items() if a is not None})
+        doubles = double_names(nodes, _types(given))
         in_double = [computes_in_double(each, doubles) for each in nodes]
         evaluators = [
             NodeEvaluator(each, self._opsets, narrows=True, in_double=double)
             for each, double in zip(nodes, in_double, strict=True)
         ]
-        roundoffs: Sequence[tuple[float, Arithmetic] | None] = [None] * len(nodes)
+        how: Sequence[_Judged | None] = [None] * len(nodes)
         stored = _rounded
-        if multiply_roundoff is not None:
+        if judged is not None:
+            rule, multiply_roundoff = judged
             products = _multiply_roundoffs(nodes, given, multiply_roundoff)
-            roundoffs = [
-                (DOUBLE.roundoff, DOUBLE) if double else (roundoff, KERNELS)
+            how = [
+                (rule, DOUBLE.roundoff, DOUBLE) if double else (rule, roundoff, KERNELS)
                 for double, roundoff in zip(in_double, products, strict=True)
             ]
-            stored = _judged
+            stored = _least if rule is least_error else _whole
 
         def evaluate(part: slice | EllipsisType) -> list[Array]:
             own = {name: Ball(widened(array[part])) for name, array in free.items()}
-            results = self._results(evaluators, wide | own, roundoffs)
+            results = self._results(evaluators, wide | own, how)
             return [array for pair in zip(results, dtypes, strict=True) for array in stored(*pair)]
 
         if count == 1:
@@ -134,20 +175,20 @@ class NodeBody:
         self,
         evaluators: Sequence[NodeEvaluator],
         known: dict[str, Ball],
-        roundoffs: Sequence[tuple[float, Arithmetic] | None],
+        how: Sequence[_Judged | None],
     ) -> list[Ball]:
-        """The outputs; with their errors where roundoffs are given."""
+        """The outputs; with their errors where it is said how they are judged."""
         nodes = [each.node for each in evaluators]
         outputs = [name for name in self._outputs if name]
         first = 0
         while first < len(nodes):
             found = stretch(nodes, first, known)
             if found is None:
-                _step(evaluators[first], roundoffs[first], known)
+                _step(evaluators[first], how[first], known)
                 first += 1
                 continue
             some = slice(first, found.behind)
-            steps = list(zip(evaluators[some], roundoffs[some], strict=True))
+            steps = list(zip(evaluators[some], how[some], strict=True))
             read = {*outputs, *(name for node in nodes[found.behind :] for name in node.input)}
             kept = [name for node in nodes[some] for name in node.output if name in read]
             used = {name for node in nodes[some] for name in node.input} & known.keys()
@@ -165,9 +206,7 @@ class NodeBody:
         return [known[name] for name in outputs]
 
 
-def _step(
-    evaluate: NodeEvaluator, roundoff: tuple[float, Arithmetic] | None, known: dict[str, Ball]
-) -> None:
+def _step(evaluate: NodeEvaluator, how: _Judged | None, known: dict[str, Ball]) -> None:
     """Evaluate a node whose inputs are known; its outputs are known then."""
     node = evaluate.node
     inputs = [known.get(name) if name else None for name in node.input]
@@ -175,9 +214,14 @@ def _step(
     names = [each for each in node.output if each]
     for place, (name, output) in enumerate(zip(names, outputs, strict=False)):
         error = None
-        if roundoff is not None:
-            error = bound_error(Call(evaluate, inputs, outputs, *roundoff, place))
+        if how is not None:
+            rule, multiply_roundoff, arithmetic = how
+            error = rule(Call(evaluate, inputs, outputs, multiply_roundoff, arithmetic, place))
         known[name] = Ball(output, error)
+
+
+def _types(given: Mapping[str, Array | None]) -> dict[str, np.dtype[np.generic]]:
+    return {name: array.dtype for name, array in given.items() if array is not None}
 
 
 _KEEPS = {
@@ -211,10 +255,17 @@ def _multiply_roundoffs(
     return found
 
 
-def _judged(result: Ball, dtype: DType) -> tuple[Array, ...]:
-    own = np.zeros(()) if result.error is None else result.error
-    memory = rounded(result.value, dtype.numpy)
-    return result.value, memory, own + rounding(result.value, dtype)
+def _whole(result: Ball, dtype: DType) -> tuple[Array, Array, Floats]:
+    memory, tolerance = rounded(result.value, dtype.numpy), rounding(result.value, dtype)
+    if result.error is not None:
+        tolerance += result.error
+    return result.value, memory, tolerance
+
+
+def _least(result: Ball, dtype: DType) -> tuple[Array, ...]:
+    value, memory, tolerance = _whole(result, dtype)
+    tolerance *= MARGIN
+    return value, memory, tolerance
 
 
 def _rounded(result: Ball, dtype: DType) -> tuple[Array, ...]:

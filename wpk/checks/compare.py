@@ -22,19 +22,21 @@ class Comparison:
         worst: Largest error in units of its tolerance; infinite where something is not finite that
             should be, or the other way round.
         example: The worst element in words; empty where nothing is wrong.
+        at_most: Whether the largest error is only known to be no larger.
     """
 
     wrong: int
     total: int
     worst: float
     example: str
+    at_most: bool = False
 
     def __add__(self, other: "Comparison") -> "Comparison":
         """Both together, with the worse example."""
         worse = other if other.worst > self.worst else self
         example = worse.example or self.example or other.example
         wrong, total = self.wrong + other.wrong, self.total + other.total
-        return Comparison(wrong, total, worse.worst, example)
+        return Comparison(wrong, total, worse.worst, example, worse.at_most)
 
     @property
     def passed(self) -> bool:
@@ -77,6 +79,31 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
     worst, at, _ = max(judged, key=lambda block: block[0])
     example = _example(written, right, at, expected.shape) if wrong else ""
     return Comparison(wrong, written.size, worst, example)
+
+
+def compare_by_floor(actual: Array, expected: Array, floor: Floats) -> Comparison | None:
+    """Compare by what is allowed at least; None where that does not show that every element is right.
+
+    Args:
+        actual: The elements as they lay in memory, of floating point.
+        expected: The expected elements, in float64.
+        floor: Nowhere larger than the tolerance.
+    """
+    written, right = actual.ravel(), expected.ravel()
+    allowed = np.broadcast_to(floor, expected.shape).ravel()
+
+    def judge(block: slice) -> float:
+        with np.errstate(all="ignore"):
+            errors = np.asarray(written[block], np.float64)
+            errors = np.abs(errors - np.asarray(right[block], np.float64))
+            fits = (errors <= allowed[block]) & (errors < np.inf)
+            if not fits.all():
+                return np.inf
+            errors /= allowed[block]
+        return float(np.fmax.reduce(errors, initial=0.0))  # 0 / 0 is NaN
+
+    worst = max(by_blocks(written.size, judge), default=0.0)
+    return Comparison(0, written.size, worst, "", at_most=True) if worst <= 1.0 else None
 
 
 def units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:

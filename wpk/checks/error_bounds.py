@@ -125,6 +125,12 @@ def _elementwise(own: OwnError) -> Rule:
     return rule
 
 
+def own_error(call: Call) -> Floats:
+    """Return how far the arithmetic of an element-wise function may be off on exact inputs; its output is floating point."""
+    row = OPERATORS[call.node.op_type].error
+    return call.roundoff * _roundings(row if isinstance(row, OwnError) else CHOOSES, call)
+
+
 def _roundings(own: OwnError, call: Call) -> Floats:
     """How many times the roundoff a function's own arithmetic is off."""
     size: Floats = np.asarray(own.one)

@@ -44,8 +44,8 @@ class OperatorCheck:
     Attributes:
         name: Name of the operator.
         check: What a plan and a report say about it.
-        worst: Largest error in units of its tolerance; 1 where it is only known to be no larger, NaN
-            where there is no tolerance: ONNX Runtime executes the step.
+        worst: Largest error in units of its tolerance, or what it is at most; NaN where there is no tolerance: ONNX
+            Runtime executes the step.
         error: What the device reported; None where the step was executed to its end.
     """
 
@@ -232,7 +232,8 @@ def _judge(
         faults.append(f"{padding} elements of padding are not zero")
     if counting:
         faults.append(f"{counting} counters were not left zero: the next launch would go wrong")
-    detail = "; ".join(faults) or f"worst error {found.worst:.3f} of the tolerance"
+    most = "at most " if found.at_most else ""
+    detail = "; ".join(faults) or f"worst error {most}{found.worst:.3f} of the tolerance"
     return _outcome(step, not faults, detail, found.worst)
 
 

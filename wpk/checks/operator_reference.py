@@ -5,15 +5,17 @@ operator's body everything is float64, and a bound of the kernel's error goes al
 (`wpk.checks.error_bounds`).
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 
-from wpk.checks.body import NodeBody
+from wpk.checks.allowance import Allowance
+from wpk.checks.body import BodyOutput, NodeBody
 from wpk.checks.bounded import Floats, U
 from wpk.checks.disturbed import DisturbedModel
 from wpk.checks.evaluation import draws
@@ -36,7 +38,7 @@ class Reference:
 
     node: str
     outputs: dict[str, Array]
-    tolerances: dict[str, Floats]
+    tolerances: dict[str, Allowance]
 
 
 @dataclass(frozen=True)
@@ -132,19 +134,19 @@ class GraphReference:
         if function is not None and node.domain == RUNTIME_DOMAIN:
             return self._handed(node, function, memory)
         arrays, weights, names, dtypes = self._given(node, memory)
-        roundoff = self._multiply_roundoff(arrays)
-        results = NodeBody(node, function, self._opsets)(arrays, weights, roundoff, dtypes)
-        outputs = list(zip(names, results, dtypes, strict=True))
-        memory.update({name: each.memory for name, each, _ in outputs})
-        return Reference(
-            node.name,
-            {name: each.value for name, each, _ in outputs},
-            {
-                name: each.tolerance
-                for name, each, dtype in outputs
-                if dtype.is_float or each.tolerance.any()
-            },
-        )
+        body = NodeBody(node, function, self._opsets)
+        asked = arrays, weights, self._multiply_roundoff(arrays), dtypes
+        least = body.at_least(*asked)
+        results = body(*asked) if least is None else least
+        whole = cache(lambda: body(*asked))
+        outputs, tolerances = dict(zip(names, results, strict=True)), dict[str, Allowance]()
+        for place, (dtype, (name, each)) in enumerate(zip(dtypes, outputs.items(), strict=True)):
+            if least is not None:
+                tolerances[name] = Allowance(each.tolerance, partial(_tolerance, whole, place))
+            elif dtype.is_float or each.tolerance.any():
+                tolerances[name] = Allowance.known(each.tolerance)
+        memory.update({name: each.memory for name, each in outputs.items()})
+        return Reference(node.name, {n: each.value for n, each in outputs.items()}, tolerances)
 
     def evaluate(self, node: onnx.NodeProto, memory: dict[str, Array]) -> None:
         """Compute the outputs of a node that nobody judges: memory is the same behind it as behind `of`.
@@ -220,6 +222,10 @@ class GraphReference:
         if self._precision is not Precision.FP32:
             exact |= {DType.FP8_E4M3, DType.FP8_E5M2}
         return 0.0 if types & exact else U
+
+
+def _tolerance(results: Callable[[], Sequence[BodyOutput]], place: int) -> Floats:
+    return results()[place].tolerance
 
 
 def _dtype(tensor: gs.Tensor) -> DType | None:

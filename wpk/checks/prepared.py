@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.blocks import by_blocks, put
+from wpk.checks.allowance import Allowance
 from wpk.checks.allowed import WordRanges, allow, same
-from wpk.checks.compare import Comparison, Floats, compare
+from wpk.checks.compare import Comparison, compare, compare_by_floor
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import Reference
 from wpk.checks.region import OutputRegion
@@ -19,6 +20,7 @@ from wpk.dims import evaluate
 from wpk.engine import view
 from wpk.execution import Bytes
 from wpk.plan import Step, Tensors
+from wpk.reused_memory import empty
 
 
 @dataclass(frozen=True)
@@ -38,24 +40,24 @@ class StepCase:
     images: dict[str, Bytes]
     output: OutputRegion
     expected: Array
-    tolerance: Floats | None
+    tolerance: Allowance | None
     is_copy: bool
     beside: tuple[StepCase, ...] = ()
 
     @property
     def bytes(self) -> int:
         """Memory that it takes beside the reference's."""
-        intervals = sum(2 * each.output.image.size for each in self._written)
+        intervals = sum(2 * each.output.image.size * each._kinds for each in self._written)
         return sum(each.size for each in self.images.values()) + intervals
 
     def fits(self, after: Mapping[str, Bytes]) -> bool:
         """Whether every byte is what it may be; if not, the other methods say what is wrong, if anything."""
-        written = {each.output.value.buffer: each._allowed for each in self._written}
+        buffers = {each.output.value.buffer for each in self._written}
         return (
-            len(written)
+            len(buffers)
             == len(self._written)  # else outputs are in one buffer, and judged one by one
-            and all(ranges is not None and ranges.holds(after[n]) for n, ranges in written.items())
-            and all(same(after[name], self.images[name]) for name in self.images.keys() - written)
+            and all(each._holds(after[each.output.value.buffer]) for each in self._written)
+            and all(same(after[name], self.images[name]) for name in self.images.keys() - buffers)
         )
 
     def compare(self, after: Mapping[str, Bytes]) -> Comparison:
@@ -65,16 +67,22 @@ class StepCase:
 
     def _compared(self, after: Mapping[str, Bytes]) -> Comparison:
         there = self._elements(after[self.output.value.buffer])
-        elements = np.empty(there.shape, there.dtype)
+        elements = empty(there.shape, there.dtype)
         put(elements, there)
-        return compare(elements, self.expected, self.tolerance)
+        allowed = self.tolerance
+        if allowed is None:
+            return compare(elements, self.expected, None)
+        found = None
+        if allowed.floor is not None:
+            found = compare_by_floor(elements, self.expected, allowed.floor)
+        return found or compare(elements, self.expected, allowed.whole)
 
     def stray(self, after: Mapping[str, Bytes]) -> int:
         """Return the bytes outside the outputs that changed."""
         changed = 0
         for name, image in self.images.items():
             masks = [e.output.mask() for e in self._written if e.output.value.buffer == name]
-            own = np.logical_or.reduce(masks) if masks else None
+            own = reduce(np.logical_or, masks) if masks else None
             changed += _changed(image, after[name], own)
         return changed
 
@@ -88,9 +96,27 @@ class StepCase:
     def _written(self) -> tuple[StepCase, ...]:
         return (self, *self.beside)
 
+    def _holds(self, image: Bytes) -> bool:
+        """Whether every byte of the output's buffer is what it may be, or is allowed at least."""
+        at_least = self._at_least
+        return (at_least is not None and at_least.holds(image)) or (
+            self._in_whole is not None and self._in_whole.holds(image)
+        )
+
+    @property
+    def _kinds(self) -> int:
+        """How many kinds of intervals are held, or will be."""
+        return 2 if vars(self).get("_at_least") is not None and "_in_whole" in vars(self) else 1
+
     @cached_property
-    def _allowed(self) -> WordRanges | None:
-        return allow(self.output, self._elements, self.expected, self.tolerance)
+    def _at_least(self) -> WordRanges | None:
+        floor = None if self.tolerance is None else self.tolerance.floor
+        return None if floor is None else allow(self.output, self._elements, self.expected, floor)
+
+    @cached_property
+    def _in_whole(self) -> WordRanges | None:
+        tolerance = None if self.tolerance is None else self.tolerance.whole
+        return allow(self.output, self._elements, self.expected, tolerance)
 
     def _elements(self, image: Bytes) -> Array:
         if self.is_copy:

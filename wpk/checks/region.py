@@ -11,6 +11,7 @@ from wpk.dims import evaluate
 from wpk.execution import Bytes
 from wpk.lowering.program import Value
 from wpk.problems import Access
+from wpk.reused_memory import empty
 from wpk.strided import strided
 
 
@@ -59,9 +60,10 @@ class OutputRegion:
 
     def mask(self) -> NDArray[np.bool_]:
         """Return the bytes of elements and padding."""
-        marked = OutputRegion(np.zeros_like(self.image), self.value, self.access, self.dims)
-        marked.poison()
-        return np.not_equal(marked.image, 0)
+        image = empty(self.image.shape, np.uint8).view(np.uint8)
+        image[...] = 0
+        OutputRegion(image, self.value, self.access, self.dims).poison()
+        return np.not_equal(image, 0, out=image.view(np.bool_))
 
     def _extents(self) -> tuple[int, ...]:
         return tuple(evaluate(extent, self.dims) for extent in self.access.extents)

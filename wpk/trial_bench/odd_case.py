@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.checks import Reference
+from wpk.checks import Allowance, Reference
 from wpk.extent import Extent
 from wpk.libraries import random_case
 from wpk.lowering.program import Buffer, Operator, Program, Value
@@ -59,7 +59,8 @@ def odd_case(problem: Problem) -> Case | None:
     right, allowed = (
         dict(zip(written, [each[part] for each in results], strict=True)) for part in (0, 1)
     )
-    result = Reference(_OUTPUT, right, allowed)
+    tolerances = {name: Allowance.known(each) for name, each in allowed.items()}
+    result = Reference(_OUTPUT, right, tolerances)
     return Case(program, memory, result)
 
 

@@ -20,9 +20,17 @@ _TENSOR_CORE_STEP = 8
 
 
 def products(call: Call) -> Floats:
-    """The arithmetic's own error and what errors of the first operand add are one product of magnitudes."""
+    return products_of(call, terms_of(call))
+
+
+def products_of(call: Call, terms: int) -> Floats:
+    """The arithmetic's own error and what errors of the first operand add are one product of magnitudes.
+
+    Args:
+        call: The product, or some of its terms.
+        terms: How many there are in all.
+    """
     left, right = np.abs(call.value(0)), np.abs(call.value(1))
-    terms = _reduction(call)
     roundoff = SAFETY * (call.multiply_roundoff + call.roundoff * sqrt(terms))
     if call.multiply_roundoff != call.roundoff:
         roundoff += terms / _TENSOR_CORE_STEP * 2 * call.roundoff
@@ -51,7 +59,8 @@ def _scaled(call: Call, changed: dict[int, Array]) -> Floats:
     return np.abs(product) + beta * np.abs(np.asarray(changed[2], np.float64))
 
 
-def _reduction(call: Call) -> int:
+def terms_of(call: Call) -> int:
+    """Return how many products an element is the sum of."""
     w: tuple[int, ...] = call.value(1).shape
     match call.node.op_type:
         case "Conv":
@@ -154,15 +163,23 @@ def softmax(call: Call) -> Floats:
     axes = softmax_axes(call.node, call.x.ndim, call.evaluate.opset)
     y = np.asarray(call.y, np.float64)
     depth = np.where(y > 0, np.abs(_from_largest(call, axes, 0)), 0.0)
-    own = SAFETY * call.roundoff * (sqrt(_count(y, axes)) + depth + 4)
-    # An exponential may be less than the smallest number: then it is zero.
-    error = y * own + call.arithmetic.smallest
+    error = own_of_softmax(call, axes, depth)
     if call.errs(0):
         below, above = _from_largest(call, axes, -1), _from_largest(call, axes, 1)
         least = 1.0 / (1.0 + _others(above, axes) * np.exp(-below))
         most = 1.0 / (1.0 + _others(below, axes) * np.exp(-above))
         error += np.fmax(np.fmax(most - y, y - least), 0.0)
     return np.minimum(error, 1.0)
+
+
+def own_of_softmax(call: Call, axes: tuple[int, ...], depth: Floats | float) -> Floats:
+    """The arithmetic's own error, for elements that lie so far below the largest of their row."""
+    y = np.asarray(call.y, np.float64)
+    own = SAFETY * call.roundoff * (sqrt(_count(y, axes)) + depth + 4)
+    # An exponential may be less than the smallest number: then it is zero.
+    error: Floats = y * own
+    error += call.arithmetic.smallest
+    return error
 
 
 def log_softmax(call: Call) -> Floats:
