@@ -144,17 +144,18 @@ def test_a_fault_of_the_function_is_seen(
     assert y[-1] != np.inf or shares(approximate, x[:-1], y[:-1]).max() > 0.2
 
 
-@pytest.mark.parametrize(("approximate", "powers", "most"), [("none", 1, 14), ("tanh", 2, 8)])
+@pytest.mark.parametrize(("approximate", "powers", "most"), [("none", 1, 12.5), ("tanh", 2, 6.5)])
 def test_machine_code_has_as_many_instructions_as_models_count(
-    approximate: str, powers: int, most: int, tmp_path: Path
+    approximate: str, powers: int, most: float, tmp_path: Path
 ) -> None:
-    """Of eight elements a thread, beside what copies take."""
+    """Of eight elements a thread, beside a copy of magnitudes; in parts they would be 13 and 10."""
     counts = {}
     for name, expression in (("copy", apply("Abs", Operand(0))), ("gelu", gelu(approximate))):
         problem = elementwise(expression, 1 << 16)
         (source,) = TEMPLATE.instantiate(problem, ElementwiseSchedule(2, 4, 128))
         text = listing(load_nvrtc().compile(source, "sm_90a").cubin, tmp_path)
-        counts[name] = [line for line in text.splitlines() if line.strip().startswith("/*")]
+        lines = [line for line in text.splitlines() if line.strip().startswith("/*")]
+        counts[name] = [line for line in lines if "NOP" not in line]
     special = [line for line in counts["gelu"] if "MUFU" in line]
     assert len(special) == 8 * powers
     assert len(counts["gelu"]) - len(counts["copy"]) <= 8 * most

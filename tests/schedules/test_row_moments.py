@@ -42,6 +42,11 @@ def storing(m: int, n: int, k: int, kind: NormKind = LAYER, **given: Any) -> Mom
     return with_moments(matmul(m, n, k, **given), kind)
 
 
+def storing_alike(m: int, n: int, k: int, kind: NormKind = LAYER, **given: Any) -> MomentsMatmul:
+    """With bias and GELU, which are alike in all rows, before what is stored."""
+    return with_moments(by_columns(matmul(m, n, k, **given)), kind)
+
+
 def reading(m: int, n: int, k: int, kind: NormKind = LAYER, **given: Any) -> NormedMatmul:
     """With bias, residual and ReLU behind the product."""
     return knowing_moments(normed(matmul(m, n, k, **given), kind))
@@ -171,6 +176,8 @@ STORED_BY_WARPGROUPS = {
     "bf16": (storing(50, 160, 136, precision=Precision.BF16), TILE),
     "rms": (storing(50, 160, 136, RMS), TILE),
     "three warpgroups": (storing(230, 288, 72), replace(TILE, block_m=192, block_n=96)),
+    "alike in all rows": (storing_alike(50, 160, 136), TILE),
+    "alike in all rows, persistent": (storing_alike(197, 192, 72), replace(TILE, persistent=3)),
 }
 STORED_BY_WARPS = {
     "ragged": (storing(50, 160, 136), SMALL),
@@ -179,6 +186,7 @@ STORED_BY_WARPS = {
     "many tiles": (storing(197, 192, 192), MmaSchedule(128, 64, 64, 4, 1, 3, early=1)),
     "parts": (storing(50, 96, 136), replace(SMALL, split=3)),
     "bf16, rms": (storing(50, 96, 100, RMS, precision=Precision.BF16), SMALL),
+    "alike in all rows": (storing_alike(50, 96, 136), SMALL),
 }
 READ_BY_WARPGROUPS = {
     "by columns": (of_columns(70, 136, 160), TILE),
