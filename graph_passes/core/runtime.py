@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto
 
 from wpk.errors import GraphError
+from wpk.graph_passes.core.unsigned_bytes import PRODUCTS, two_terms, with_unsigned_bytes
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -22,7 +26,8 @@ def open_session(model: str | bytes, threads: int = 0) -> onnxruntime.InferenceS
     """Open a session that executes a model's own nodes on the CPU.
 
     ONNX Runtime's rewriting is left out, since it is no more to be believed than ours; what goes wrong is
-    said once, by the error that is raised.
+    said once, by the error that is raised. Where it cuts sums of bytes on this CPU, they are made unsigned
+    (`with_unsigned_bytes`).
 
     Args:
         model: The path of a model's file, or the model itself, serialized.
@@ -31,6 +36,16 @@ def open_session(model: str | bytes, threads: int = 0) -> onnxruntime.InferenceS
     Raises:
         GraphError: ONNX Runtime is not installed.
     """
+    folder = None
+    if _cuts_sums():
+        model, folder = _unsigned(model)
+    return _opened(model, threads, folder)
+
+
+def _opened(
+    model: str | bytes, threads: int = 0, folder: Path | None = None
+) -> onnxruntime.InferenceSession:
+    """Open a session; ``folder`` is that of the weights of a serialized model, if it has some in files."""
     try:
         import onnxruntime  # only here: who checks nothing needs none
     except ImportError as error:
@@ -44,8 +59,32 @@ def open_session(model: str | bytes, threads: int = 0) -> onnxruntime.InferenceS
     options.log_severity_level = 4
     # Weights in a file of their own are used where they lie, not copied into another order.
     options.add_session_config_entry("session.disable_prepacking", "1")
+    if folder is not None:
+        options.add_session_config_entry(_FOLDER_OF_WEIGHTS, str(folder))
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
+
+@cache
+def _cuts_sums() -> bool:
+    """Whether ONNX Runtime cuts sums of products of unsigned and signed bytes on this CPU."""
+    model, inputs, total = two_terms()
+    (found,) = _opened(model).run(None, inputs)
+    return int(found.item()) != total
+
+
+def _unsigned(model: str | bytes) -> tuple[str | bytes, Path | None]:
+    """The model with unsigned bytes where it multiplies signed ones, and the folder of its weights; else as it was."""
+    if isinstance(model, str):
+        loaded, folder = onnx.load(model, load_external_data=False), Path(model).resolve().parent
+    elif any(name.encode() in model for name in PRODUCTS):
+        loaded, folder = onnx.load_model_from_string(model), None
+    else:
+        return model, None
+    changed = with_unsigned_bytes(loaded)
+    return (model, None) if changed is None else (changed.SerializeToString(), folder)
+
+
+_FOLDER_OF_WEIGHTS = "session.model_external_initializers_file_folder_path"
 
 _FLOAT8 = {
     np.dtype(ml_dtypes.float8_e4m3fn): TensorProto.FLOAT8E4M3FN,

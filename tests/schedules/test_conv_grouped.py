@@ -251,11 +251,11 @@ def test_a_step_down_the_strips_takes_few_instructions(tmp_path: Path) -> None:
     problem = convolution(**given, n=32, bias=DType.FP32, relu=True)
     (source,) = TEMPLATE.instantiate(problem, replace(schedule, tiles=1))
     text = listing(load_nvrtc().compile(source, "sm_90a").cubin, tmp_path)
-    counts = Counter(re.findall(r"\b(HMMA|LDSM|STS|LDS.128|STG.E.128)\b", text))
+    counts = Counter(re.findall(r"\b(HMMA|LDSM|STSM|LDS.128|STG.E.128)\b", text))
     ahead, steps = 2, 3  # rows before the loop, and those of its body
     assert counts["HMMA"] == steps * 24 + 24
     assert counts["LDSM"] == (ahead + steps) * 6
-    assert counts["STS"] == steps * 8
+    assert counts["STSM"] == steps * 2
     assert counts["STG.E.128"] == counts["LDS.128"] == steps * 2
     assert len(re.findall(r"^\s+/\*[0-9a-f]{4}\*/", text, re.MULTILINE)) < 1000
 

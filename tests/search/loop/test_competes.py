@@ -15,7 +15,8 @@ from wpk.search.loop.form_contest import MOST_WEIGHT_BYTES, competes
 def lowered(weight_bytes: int = 8, bodies: bool = False) -> Any:
     weights = np.broadcast_to(np.zeros(1, np.uint8), (weight_bytes,))
     program = SimpleNamespace(constants={"w": weights})
-    return SimpleNamespace(program=program, bodies={"m": ()} if bodies else {})
+    source = SimpleNamespace(changed=frozenset())
+    return SimpleNamespace(program=program, source=source, bodies={"m": ()} if bodies else {})
 
 
 @pytest.mark.parametrize(

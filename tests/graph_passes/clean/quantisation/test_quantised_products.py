@@ -3,11 +3,10 @@
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
-import onnxruntime
 import pytest
 from support.networks.quantised_models import INTEGERS, QLINEAR, quantised_model
 
-from wpk.graph_passes import infer_shapes
+from wpk.graph_passes import infer_shapes, open_session
 from wpk.graph_passes.clean.quantisation.quantised_products import QuantisedProducts
 
 
@@ -22,9 +21,7 @@ def rewritten(model: onnx.ModelProto, count: int) -> gs.Graph:
 
 
 def run(model: onnx.ModelProto, **inputs: np.ndarray) -> list[np.ndarray]:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(model.SerializeToString(), options).run(None, inputs)
+    return open_session(model.SerializeToString()).run(None, inputs)
 
 
 def both(text: str, count: int, shape: tuple[int, ...]) -> list[tuple[np.ndarray, np.ndarray]]:
