@@ -22,14 +22,14 @@ from zoo.fixed import FixedForm, fixed_partitions
 from rows.base import Context, Outcome, Row, RowError, microseconds
 from rows.fixed_engines import FormsHere, Tuner, plan_of
 from rows.goals import Goal, as_figures, geometric_mean
-from rows.networks import ROUNDS, Median, largest_error
+from rows.networks import ROUNDS, Median, is_right, largest_error
 from rows.plan_operators import plan_figures
 from rows.result_file import Record, figures_of
 from rows.side_by_side import time_starts
 from rows.tuned import INPUT_SEED
 from rows.zoo import HALF, ZooCase
 from wpk.backends import open_gpu
-from wpk.checks.limits import BLIND, LIMITS, ErrorLimit, OutputDistance
+from wpk.checks.limits import OutputDistance
 from wpk.dtypes import Precision
 from wpk.engine import Engine
 from wpk.graph_passes import open_session, run_session
@@ -48,9 +48,6 @@ MEAN = Goal("geometric mean of these speedups", 1.05)
 
 SAME = Ratio(1.0, 1.0, 1.0)
 """Where both partitions are the same."""
-
-ERROR_FACTOR = 2.0
-"""What an engine's error may be of the other's, where that is beyond the limits."""
 
 Samples = Mapping[str, Sequence[float]]
 
@@ -175,7 +172,11 @@ def judge(
     times = {name: Median.of(seconds) for name, seconds in samples.items()}
     speedup = times[FOUND].speedup_over(times[FIXED])
     judged = LEAST.judged_ratio(speedup)
-    wrong = [name for name in errors if not _is_right(name, errors)]
+    wrong = [
+        name
+        for name, error in errors.items()
+        if not is_right(Precision.FP16, error, [e for other, e in errors.items() if other != name])
+    ]
     figures: dict[str, Any] = {
         "times": {n: asdict(t) | {"samples": len(samples[n])} for n, t in times.items()},
         "speedup": asdict(speedup),
@@ -195,15 +196,6 @@ def judge(
 def _apart(partitions: Partitions) -> dict[str, Any]:
     apart = {"only_then": list(partitions.only_then), "only_here": list(partitions.only_here)}
     return {"fixed_form_differs": apart}
-
-
-def _is_right(name: str, errors: Mapping[str, OutputDistance]) -> bool:
-    """Whether an engine's error is within the limits of fp16, or not much more than another engine's, and says anything."""
-    others = [error for other, error in errors.items() if other != name]
-    rounding = OutputDistance(min(e.median for e in others), min(e.worst for e in others))
-    limit = LIMITS[Precision.FP16].widened(rounding, ERROR_FACTOR)
-    limit = ErrorLimit(min(limit.median, BLIND.median), min(limit.worst, BLIND.worst))
-    return errors[name].median <= limit.median and errors[name].worst <= limit.worst
 
 
 def _judge_rows(context: Context) -> Outcome:

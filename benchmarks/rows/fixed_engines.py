@@ -22,7 +22,7 @@ from zoo.fixed import PARTITIONS, FixedForm
 from zoo.operators import digest, partition_of
 
 from rows.base import Context, RowError
-from rows.tuned import plans_folder
+from rows.tuned import plans_folder, tune
 from rows.zoo import BUDGET, ZooCase
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
@@ -136,17 +136,13 @@ class Tuner:
 
     def _tuned(self, name: str, budget: str, changed: Sequence[str] | None = None) -> Path:
         """A plan: of the form of these keys, or of whichever is found."""
-        kept, context = self._kept(name), self._context
-        if kept.is_file():
-            return kept
-        fresh = context.folder / f"{name}.plan"
-        what = ["optimize", self._case.model(context), "-o", fresh, "--precision", "fp16"]
-        how = ["--effort", context.effort, "--budget", budget, "--cache", self._cache]
-        form = [] if changed is None else ["--forms", "fixed"]
-        form += [each for key in changed or () for each in ("--change-site", key)]
-        context.wpk(*what, *how, *form, "--check", "off")  # the row compares the engines itself
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(fresh, kept)
+        kept, context = self._kept(name), replace(self._context, budget=budget)
+        if not kept.is_file():
+            form = [] if changed is None else ["--forms", "fixed"]
+            form += [each for key in changed or () for each in ("--change-site", key)]
+            options = [*form, "--check", "off"]  # the row compares the engines itself
+            model = self._case.model(context)
+            tune(self._case, model, kept, context, cache=self._cache, options=options)
         return kept
 
 

@@ -33,7 +33,7 @@ from rows.torch_baselines import (
 )
 from rows.tuned import Case, Subject, measure_tuned
 from wpk.backends import open_gpu
-from wpk.checks.limits import LIMITS, OutputDistance
+from wpk.checks.limits import BLIND, LIMITS, OutputDistance
 from wpk.checks.model_check import output_error
 from wpk.device import noise_band, quantile
 from wpk.dtypes import Precision
@@ -180,6 +180,20 @@ def largest_error(
     """Of several outputs, the largest median and the largest error of an element."""
     errors = [output_error(*each) for each in zip(outputs, right, strict=True)]
     return OutputDistance(max(e.median for e in errors), max(e.worst for e in errors))
+
+
+def is_right(precision: Precision, error: OutputDistance, others: Sequence[OutputDistance]) -> bool:
+    """Whether an engine's error is within the limit, or what rounding alone explains, and says anything.
+
+    Args:
+        precision: Of all engines.
+        error: Of the one that is judged.
+        others: Of the engines beside it: the least of them is rounding.
+    """
+    rounding = OutputDistance(min(e.median for e in others), min(e.worst for e in others))
+    limit = LIMITS[precision].widened(rounding, BASELINE_FACTOR)
+    is_usual = error.median <= min(limit.median, BLIND.median)
+    return is_usual and error.worst <= min(limit.worst, BLIND.worst)
 
 
 def judge(

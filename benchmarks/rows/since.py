@@ -20,12 +20,12 @@ from subjects.earlier import first_on_path, unpacked
 
 from rows.base import Context, Outcome, Row, RowError, microseconds
 from rows.goals import Goal, as_figures, geometric_mean
-from rows.networks import BASELINE_FACTOR, OURS, PRECISIONS, Median, largest_error
+from rows.networks import OURS, PRECISIONS, Median, is_right, largest_error
 from rows.result_file import Record
 from rows.trials import EARLIER_FOLDER
 from rows.tuned import INPUT_SEED, Case, RefusedError, measure_tuned, plans_folder, tune
 from rows.turns import Side, take_turns
-from wpk.checks.limits import BLIND, LIMITS, OutputDistance
+from wpk.checks.limits import OutputDistance
 from wpk.checks.witness import ModelReference
 from wpk.device import noise_band
 from wpk.dtypes import Precision
@@ -132,7 +132,11 @@ def judge(
             "noise\n  fix: nobody else may use the GPU, nor the cores, meanwhile"
         )
     slower = speedup.high < 1 - noise
-    wrong = [name for name in (OURS, BEFORE) if not _is_right(name, precision, errors)]
+    wrong = [
+        name
+        for name, other in ((OURS, BEFORE), (BEFORE, OURS))
+        if not is_right(precision, errors[name], [errors[other]])
+    ]
     seconds = {name: [s for load in loads for s in load[name]] for name in loads[0]}
     times = {name: Median.of(each) for name, each in seconds.items()}
     figures: dict[str, Any] = {
@@ -164,15 +168,6 @@ def speedup_over(other: str, loads: Sequence[Samples]) -> Ratio:
         for load in loads
     ]
     return Ratio(median(ratios), *noise_band(ratios))
-
-
-def _is_right(name: str, precision: Precision, errors: Mapping[str, OutputDistance]) -> bool:
-    """Whether an error is within the limit, or what rounding alone explains: the other engine has it, too."""
-    error, other = errors[name], errors[BEFORE if name == OURS else OURS]
-    limit = LIMITS[precision].widened(other, BASELINE_FACTOR)
-    return error.median <= min(limit.median, BLIND.median) and error.worst <= min(
-        limit.worst, BLIND.worst
-    )
 
 
 def _judge_rows(context: Context) -> Outcome:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -103,8 +103,24 @@ def tuned_plan(case: Case, context: Context) -> Path:
     return kept
 
 
-def tune(case: Case, model: Path, kept: Path, context: Context) -> None:
+def tune(
+    case: Case,
+    model: Path,
+    kept: Path,
+    context: Context,
+    *,
+    cache: Path | None = None,
+    options: Sequence[str] = (),
+) -> None:
     """Write the plan of a case's model where it is to be kept.
+
+    Args:
+        case: To be tuned.
+        model: Its file.
+        kept: Where the plan is to be.
+        context: Of the row.
+        cache: Folder of trials; the case's own by default.
+        options: What ``wpk optimize`` is told besides.
 
     Raises:
         RefusedError: `wpk optimize` fails, or does not finish in time.
@@ -113,7 +129,14 @@ def tune(case: Case, model: Path, kept: Path, context: Context) -> None:
     what = ["optimize", model, "-o", fresh, "--precision", case.precision]
     searched = ["--effort", context.effort, "--budget", context.budget]
     try:
-        context.wpk(*what, *case.shape_options(), *searched, "--cache", case.cache(context))
+        context.wpk(
+            *what,
+            *case.shape_options(),
+            *searched,
+            "--cache",
+            cache or case.cache(context),
+            *options,
+        )
     except RowError as error:
         raise RefusedError(str(error)) from error
     kept.parent.mkdir(parents=True, exist_ok=True)

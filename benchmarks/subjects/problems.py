@@ -9,15 +9,16 @@ What these do not say, ``dataclasses.replace`` does.
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import sqrt
 from typing import TypeVar
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import Acc, Expression, Operand, Scalar, apply
+from wpk.expression import Acc, Expression, Operand, apply
 from wpk.extent import Extent
+from wpk.operators import express
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 
 T = TypeVar("T")
+Product = TypeVar("Product", bound=Convolution | Matmul)
 Pair = int | tuple[int, int]
 Layout = Callable[[DType, int, int, int, int], Tensor]
 
@@ -153,11 +154,9 @@ def matmul(
     )
 
 
-def with_gelu(product: Matmul) -> Matmul:
-    """Return a product whose result goes through a GELU (Hendrycks and Gimpel 2016, with erf) before it is stored."""
-    x = product.epilogue.expression
-    bell = apply("Erf", apply("Mul", x, Scalar(sqrt(0.5))))
-    gelu = apply("Mul", apply("Mul", x, Scalar(0.5)), apply("Add", bell, Scalar(1.0)))
+def with_gelu(product: Product, approximate: str = "none") -> Product:
+    """Return a product whose result goes through ONNX's Gelu before it is stored."""
+    gelu = express("Gelu", (product.epilogue.expression,), {"approximate": approximate})
     return replace(product, epilogue=replace(product.epilogue, expression=gelu))
 
 

@@ -21,6 +21,8 @@ from wpk.graph_passes.core.unsigned_bytes import PRODUCTS, two_terms, with_unsig
 if TYPE_CHECKING:
     import onnxruntime
 
+_FOLDER_OF_WEIGHTS = "session.model_external_initializers_file_folder_path"
+
 
 def open_session(model: str | bytes, threads: int = 0) -> onnxruntime.InferenceSession:
     """Open a session that executes a model's own nodes on the CPU.
@@ -83,8 +85,6 @@ def _unsigned(model: str | bytes) -> tuple[str | bytes, Path | None]:
     changed = with_unsigned_bytes(loaded)
     return (model, None) if changed is None else (changed.SerializeToString(), folder)
 
-
-_FOLDER_OF_WEIGHTS = "session.model_external_initializers_file_folder_path"
 
 _FLOAT8 = {
     np.dtype(ml_dtypes.float8_e4m3fn): TensorProto.FLOAT8E4M3FN,

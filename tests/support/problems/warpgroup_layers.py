@@ -12,7 +12,6 @@ from subjects import problems
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.operators import express
 from wpk.problems import (
     ClampedConvolution,
     Convolution,
@@ -100,9 +99,8 @@ def by_columns(plain: Product, bias: DType = DType.FP16, approximate: str = "non
     """The same with a bias and a GELU behind it, which are alike in all rows."""
     axis = 1 if isinstance(plain, Convolution) else 3
     strides = tuple(int(i == axis) for i in range(4))
-    biased = apply("Add", Acc(), Operand(0))
-    gelu = express("Gelu", (biased,), {"approximate": approximate})
-    return replace(plain, epilogue=Epilogue(gelu, (Tensor(bias, strides),)))
+    biased = Epilogue(apply("Add", Acc(), Operand(0)), (Tensor(bias, strides),))
+    return problems.with_gelu(replace(plain, epilogue=biased), approximate)
 
 
 def normed(plain: Matmul, kind: NormKind) -> NormedMatmul:
