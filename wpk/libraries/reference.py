@@ -26,6 +26,7 @@ from wpk.problems import (
     ClampedConvolution,
     Convolution,
     Epilogue,
+    FeedForward,
     Matmul,
     MomentsMatmul,
     Normalisation,
@@ -255,6 +256,22 @@ def _squeeze(problem: Squeeze, rng: np.random.Generator) -> RandomCase:
     )
 
 
+def _feed_forward(problem: FeedForward, rng: np.random.Generator) -> RandomCase:
+    """The first product as it would be stored, and what the second one makes of its errors and adds to them."""
+    first, second = problem.first, problem.second
+    case = _CASES[type(first)](first, rng)
+    a, b, *behind = case.operands
+    down = _draw(rng, (problem.hidden_size, problem.n), problem.down.dtype, problem.hidden_size)
+    exact, size = (multiply(part(case.output), part(down), second) for part in (_wide, _magnitude))
+    error = multiply(case.allowed, _magnitude(down), second)
+    error = error + _error(problem.precision, problem.hidden_size, [problem.down]) * size
+    operands = _operands(second.epilogue, exact.shape, rng)
+    output, allowed = _finish(second, exact, error, operands)
+    rows = (np.pad(w, ((0, 0), (0, whole_runs(w.shape[1]) - w.shape[1]))) for w in (b.T, down))
+    of_rows = [each[0, 0] for each in (*behind, *operands)]
+    return RandomCase((a[0, 0], *rows, *of_rows), output[0, 0], allowed[0, 0])
+
+
 def _norm_error(problem: Normalisation | NormedMatmul, x: Array, before: Array) -> Array:
     """Errors of mean, difference and scale to first order, as `wpk.checks.error_bounds` has them."""
     unit = _unit(problem)
@@ -332,5 +349,6 @@ _CASES: dict[type[Problem], Callable[[Any, np.random.Generator], RandomCase]] = 
     Attention: _attention,
     Normalisation: _normalisation,
     Squeeze: _squeeze,
+    FeedForward: _feed_forward,
 }
 """By kind: those with a reference here."""

@@ -9,6 +9,7 @@ from wpk.problems.determinant import MOST_ROWS, Determinant
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.fallback import Crossing, Fallback
 from wpk.problems.family import Family
+from wpk.problems.feed_forward import FeedForward, RowNorm
 from wpk.problems.indexed import Advance, IndexedRead, IndexedWrite, WriteKind
 from wpk.problems.lifted import Lifted, is_quantised, lifted
 from wpk.problems.matmul import FEW_ROWS, Matmul

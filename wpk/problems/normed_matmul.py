@@ -20,7 +20,9 @@ from wpk.problems.row_moments import (
     moments_of_row,
 )
 
-_WORDS = {NormKind.LAYER: "of layer-normed rows", NormKind.RMS: "of RMS-normed rows"}
+NORMED_WORDS = {NormKind.LAYER: "of layer-normed rows", NormKind.RMS: "of RMS-normed rows"}
+"""What is said of the rows, by the norm that they have; others stand before no product."""
+
 _ROWS_SUMMED = (0, 0, 0, 1)
 
 
@@ -55,7 +57,7 @@ class NormedMatmul(Matmul):
     def words(self) -> str:
         """See `Problem.words`."""
         known = "" if self.moments is None else "with known moments"
-        return sentence(super().words(), _WORDS[self.kind], known)
+        return sentence(super().words(), NORMED_WORDS[self.kind], known)
 
     def accesses(self) -> Accesses:
         """See `Problem.accesses`."""
@@ -76,7 +78,7 @@ class NormedMatmul(Matmul):
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""
         yield from super().contradictions()
-        if self.kind not in _WORDS:
+        if self.kind not in NORMED_WORDS:
             yield "kind", f"{self.kind} before a product"
         if (self.sums is None) == (self.kind is NormKind.LAYER):
             yield (

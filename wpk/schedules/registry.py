@@ -41,6 +41,7 @@ from wpk.schedules.top_by_rank import TopByRankTemplate
 from wpk.schedules.top_by_sorting import TopBySortingTemplate
 from wpk.schedules.wgmma.attention import AttentionWgmmaTemplate
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
+from wpk.schedules.wgmma.feed_forward import FeedForwardWgmmaTemplate
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
@@ -57,6 +58,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),
     AttentionWgmmaTemplate(),
+    FeedForwardWgmmaTemplate(),
     DepthwiseTemplate(),
     DepthwiseRowsTemplate(),
     PoolingTemplate(),

@@ -60,8 +60,8 @@ def squeeze(
         x=_image(dtype, c, pixels, channels_last=channels_last, padded=padded),
         down=Tensor(dtype, (whole_runs(c), 1)),
         up=Tensor(dtype, (whole_runs(hidden), 1)),
-        hidden=_biased(ACTIVATIONS[activation], dtype),
-        gates=_biased(ACTIVATIONS[gate], dtype),
+        hidden=biased(ACTIVATIONS[activation], dtype),
+        gates=biased(ACTIVATIONS[gate], dtype),
         scaled=scaled,
         y=_image(dtype, k, places, channels_last=channels_last, padded=padded),
         **values,
@@ -80,7 +80,8 @@ def _alignment(row_bytes: int) -> int:
     return next(each for each in (16, 8, 4, 2) if row_bytes % each == 0)
 
 
-def _biased(expression: Expression, dtype: DType) -> Epilogue:
+def biased(expression: Expression, dtype: DType) -> Epilogue:
+    """An expression behind a bias of each column."""
     bias = apply("Add", Acc(), Operand(0))
 
     def inside(each: Expression) -> Expression:

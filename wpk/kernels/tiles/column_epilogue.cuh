@@ -145,8 +145,38 @@ public:
             operands_[j].load(window.operands, ownColumn(window, j), window.columnEnd);
     }
 
+    // Computes what is stored of the sums of some tiles from `first` on: for each the pairs of the upper and of the lower
+    // of a lane's two rows, as mma has its left factor. `scaled` says what comes of a sum first, of either row.
+    template <int Words, class Sum, class Scaled, class Rows>
+    WPK_DEVICE void pack(uint32 (&words)[Words], const Sum (&sums)[kTiles][4], int first, const Scaled& scaled,
+        const OutputWindow<Rows>& window) const
+    {
+        WPK_UNROLL
+        for (int tile = 0; tile < Words / 2; ++tile)
+        {
+            const int j = first + tile;
+            Number operands[2][kOperands] = {};
+            operands_[j].widen(0, operands[0]);
+            operands_[j].widen(1, operands[1]);
+            WPK_UNROLL
+            for (int half = 0; half < 2; ++half)
+            {
+                Number numbers[2];
+                WPK_UNROLL
+                for (int i = 0; i < 2; ++i)
+                {
+                    const Number sum = scaled.of(toFloat(sums[j][half * 2 + i]), half, operands[i]);
+                    const Number number = Stored::number(sum, operands[i]);
+                    const bool exists = Problem::y_padding == 0 || ownColumn(window, j) + i < window.columnEnd;
+                    numbers[i] = exists ? number : Number(0); // @padding_zero
+                }
+                words[tile * 2 + half] = pack2<YType>(numbers[0], numbers[1]); // @pair_given
+            }
+        }
+    }
+
     // Computes what is stored of the sums, and writes it to the kBytes that begin `staging` further than `shared`; a
-    // multiple of 128. `scaled` says what comes of a sum first, of the upper or the lower of a lane's two rows.
+    // multiple of 128.
     template <class Sum, class Scaled, class Rows>
     WPK_DEVICE void stage(const Sum (&sums)[kTiles][4], const Scaled& scaled, unsigned char* shared, int staging,
         const OutputWindow<Rows>& window) const
@@ -158,28 +188,7 @@ public:
         for (int first = 0; first < kTiles; first += kTogether)
         {
             uint32 words[kTogether * 2];
-            WPK_UNROLL
-            for (int tile = 0; tile < kTogether; ++tile)
-            {
-                const int j = first + tile;
-                Number operands[2][kOperands] = {};
-                operands_[j].widen(0, operands[0]);
-                operands_[j].widen(1, operands[1]);
-                WPK_UNROLL
-                for (int half = 0; half < 2; ++half)
-                {
-                    Number numbers[2];
-                    WPK_UNROLL
-                    for (int i = 0; i < 2; ++i)
-                    {
-                        const Number sum = scaled.of(toFloat(sums[j][half * 2 + i]), half, operands[i]);
-                        const Number number = Stored::number(sum, operands[i]);
-                        const bool exists = Problem::y_padding == 0 || ownColumn(window, j) + i < window.columnEnd;
-                        numbers[i] = exists ? number : Number(0); // @padding_zero
-                    }
-                    words[tile * 2 + half] = pack2<YType>(numbers[0], numbers[1]); // @pair_given
-                }
-            }
+            pack(words, sums, first, scaled, window);
             storeMatrices(shared + (row ^ (first * 16)), words); // @tiles_staged
         }
     }

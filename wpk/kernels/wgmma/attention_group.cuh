@@ -90,14 +90,8 @@ private:
     // scores = Q K^T, under way. Behind a fence.
     WPK_DEVICE void multiplyKeys(const AttentionPipelines<Shape>& pipelines, const PipelineState<Shape::stages>& state)
     {
-        using Queries = typename Shape::Queries;
-        using Keys = typename Shape::Keys;
-        const uint64 q = Queries::along(
-            pipelines.queryTile() + group() * (Shape::groupRows * Queries::swizzle)); // @rows_of_consumer
-        const uint64 k = Keys::along(pipelines.keyTile(state.stage));
-        WPK_UNROLL
-        for (int slice = 0; slice < Keys::slices; ++slice)
-            wgmma<T>(flatScores(), q + Queries::sliceAlong(slice), k + Keys::sliceAlong(slice), slice > 0 ? 1 : 0);
+        multiplyAlong<T, typename Shape::Queries, typename Shape::Keys>(
+            flatScores(), pipelines.queryTile(), group(), pipelines.keyTile(state.stage));
         commitWgmma();
     }
 
@@ -105,11 +99,7 @@ private:
     WPK_DEVICE void multiplyValues(
         const AttentionPipelines<Shape>& pipelines, const PipelineState<Shape::stages>& state)
     {
-        using Values = typename Shape::Values;
-        const uint64 v = Values::across(pipelines.valueTile(state.stage));
-        WPK_UNROLL
-        for (int slice = 0; slice < Shape::pairsN; ++slice)
-            wgmma<T, Major::mn>(flatWeighted(), weights[slice], v + Values::sliceAcross(slice), 1);
+        multiplyAcross<T, typename Shape::Values>(flatWeighted(), weights, pipelines.valueTile(state.stage));
         commitWgmma();
     }
 

@@ -5,67 +5,21 @@
 #pragma once
 
 #include <wpk/kernels/attention/lengths.cuh>
-#include <wpk/kernels/copies/tma.cuh>
+#include <wpk/kernels/wgmma/boxed_rows.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
-#include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace wpk
 {
 
-// Rows of 16-bit elements as TMA brings them: boxes side by side, whose rows are those of the swizzle. It is the
-// narrowest that holds a row, or 128 bytes; what follows the last column of the last box are zeros.
-template <int Rows, int Columns>
-struct BoxedRows
-{
-    static constexpr int swizzle = Columns <= 16 ? 32 : Columns <= 32 ? 64 : 128; // bytes
-    static constexpr int boxColumns = swizzle / 2, boxes = ceilDivide(Columns, boxColumns);
-    static constexpr int boxBytes = Rows * swizzle;
-    static constexpr int bytes = ceilDivide(boxes * boxBytes, 1024) * 1024; // what follows is aligned as all boxes are
-    static constexpr int slices = ceilDivide(Columns, 16);                  // of a product along the columns
-
-    // Of a product along the columns: its descriptor advances by slices of 32 bytes, which are counted in 16s.
-    static WPK_DEVICE uint64 along(SharedAddress tile)
-    {
-        return swizzledDescriptor<swizzle>(tile);
-    }
-    static WPK_DEVICE constexpr int sliceAlong(int slice)
-    {
-        return (slice * 32 / swizzle * boxBytes + slice * 32 % swizzle) / 16; // @slice_along
-    }
-
-    // Of a product across them, whose slices are 16 rows.
-    static WPK_DEVICE uint64 across(SharedAddress tile)
-    {
-        return matrixDescriptor<swizzle>(tile, boxBytes, 8 * swizzle);
-    }
-    static WPK_DEVICE constexpr int sliceAcross(int slice)
-    {
-        return slice * 16 * swizzle / 16; // @slice_across
-    }
-
-    // Asks for the rows from `row` on of a matrix of a head.
-    static WPK_DEVICE void copy(
-        SharedAddress tile, const TensorMap* map, SharedAddress barrier, int row, int head, int matrix)
-    {
-        WPK_UNROLL
-        for (int box = 0; box < boxes; ++box)
-            copyTensor(tile + box * boxBytes, map, barrier, {box * boxColumns, row, head, matrix});
-    }
-};
-
 // Of AttentionRows and AttentionStaging, too: a warp has keys and rows of its own.
 template <class Problem, class Schedule>
-struct AttentionGroups
+struct AttentionGroups : HandedRegisters<Problem, Schedule::warpgroups>
 {
     using T = typename Problem::Multiply;
     static constexpr int groups = Schedule::warpgroups, groupRows = 64, groupThreads = 128;
     static constexpr int rows = groups * groupRows, keys = Schedule::block_n, stages = Schedule::stages;
     static constexpr int threads = groups * groupThreads; // that compute
     static constexpr bool pingpong = Schedule::pingpong != 0;
-    // Where consumers need more registers than all threads can have, a producer hands over its own: a whole warpgroup,
-    // else it is a warp.
-    static constexpr bool handsRegisters = Problem::consumer_registers != 0;
-    static constexpr int consumerRegisters = Problem::consumer_registers, producerRegisters = groups == 2 ? 24 : 32;
 
     using Queries = BoxedRows<rows, Problem::depth>;
     using Keys = BoxedRows<keys, Problem::depth>;
@@ -160,7 +114,7 @@ WPK_DEVICE void produceAttention(
         return isBroadcast ? 0 : at.matrix;
     };
     const int head = at.head, shared = head / Problem::sharing; // @head_shared
-    arriveExpectBytes(pipelines.queriesThere(), Shape::Queries::boxes * Shape::Queries::boxBytes);
+    arriveExpectBytes(pipelines.queriesThere(), Shape::Queries::copiedBytes);
     Shape::Queries::copy(pipelines.queryTile(), maps.at[0], pipelines.queriesThere(), at.block * Shape::rows,
         Problem::q_head ? head : 0, matrixOf(!Problem::q_outer));
     PipelineState<Shape::stages> state;
@@ -168,10 +122,10 @@ WPK_DEVICE void produceAttention(
     for (int step = 0; step < steps; ++step)
     {
         const int stage = state.stage, row = step * Shape::keys;
-        pipelines.keys.acquire(stage, state.phase ^ 1, Shape::Keys::boxes * Shape::Keys::boxBytes);
+        pipelines.keys.acquire(stage, state.phase ^ 1, Shape::Keys::copiedBytes);
         Shape::Keys::copy(pipelines.keyTile(stage), maps.at[1], pipelines.keys.full(stage), row,
             Problem::k_head ? shared : 0, matrixOf(!Problem::k_outer));
-        pipelines.values.acquire(stage, state.phase ^ 1, Shape::Values::boxes * Shape::Values::boxBytes);
+        pipelines.values.acquire(stage, state.phase ^ 1, Shape::Values::copiedBytes);
         Shape::Values::copy(pipelines.valueTile(stage), maps.at[2], pipelines.values.full(stage), row,
             Problem::v_head ? shared : 0, matrixOf(!Problem::v_outer));
         state.advance();

@@ -156,7 +156,7 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
         """See `SingleKernelTemplate.kernel`."""
         tensors = {"q": problem.q, "k": problem.k, "v": problem.v}
         columns = schedule.columns()
-        handed = int(costs.handed_registers(problem, columns)[0])
+        handed = int(costs.handed(problem, columns)[0])
         return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),

@@ -1,7 +1,5 @@
 """What schedules of attention by warpgroups take, and what they make the GPU do."""
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +8,7 @@ from wpk.performance import SCHEDULERS, WARPGROUP_SHARE, Columns, Floats, Work, 
 from wpk.problems import Attention
 from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.limit import Limit, value_of
+from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.targets import Target
 
@@ -23,13 +22,6 @@ _OTHER_REGISTERS = (
 )
 _LOADING_REGISTERS = 30  # addresses of the scores' operands
 _TWO_STEPS = 8  # of two steps, which ptxas unrolls and mixes: those of 128 keys took 170 to 195 where they could have them
-_LAUNCHED = {1: 255, 2: 168, 3: 128}
-"""Registers that a thread of a block of so many consumers can have: ptxas sets them aside by whole warpgroups, and
-the producer is in one more."""
-
-_HANDED = {1: 255, 2: 240, 3: 160}
-"""That a consumer's thread can have where the producer is a whole warpgroup, and hands over what it does not need."""
-
 _EXPONENTIALS = 16.0  # of an SM in a cycle: four of each scheduler's unit (CUDA programming guide, arithmetic throughput)
 _FOLDED_SLOTS, _SCORE_SLOTS, _OPERAND_SLOTS = 5.0, 7.5, 1.5
 """Issue slots of a thread for each of its scores where the scale is part of the exponentials' factor, and where it is
@@ -56,16 +48,13 @@ def swizzle(columns: int) -> int:
 
 
 def threads(problem: Attention, columns: Columns) -> Floats:
-    """Count the threads of a block: its consumers, and a producer's warp, or its warpgroup where that hands registers over."""
-    producer = np.where(_hands(problem, columns), GROUP_THREADS, WARP)
-    count: Floats = (columns["warpgroups"] * GROUP_THREADS + producer).astype(np.float64)
-    return count
+    """Count the threads of a block."""
+    return handed_registers.threads(_needed(problem, columns), columns)
 
 
-def handed_registers(problem: Attention, columns: Columns) -> NDArray[np.int64]:
+def handed(problem: Attention, columns: Columns) -> NDArray[np.int64]:
     """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs."""
-    handed: NDArray[np.int64] = np.where(_hands(problem, columns), _by_groups(columns, _HANDED), 0)
-    return handed
+    return handed_registers.handed(_needed(problem, columns), columns)
 
 
 def shared_bytes(problem: Attention, columns: Columns) -> Floats:
@@ -86,17 +75,7 @@ def shared_bytes(problem: Attention, columns: Columns) -> Floats:
 
 def limits(problem: Attention, target: Target) -> tuple[Limit, ...]:
     """Return what a block may take on the target."""
-    registers = _consumer_registers(problem)
-    return (
-        shared_limit(target),
-        *(
-            Limit(
-                f"warpgroups != {groups} or {registers} <= {most}",
-                f"a thread of {groups} warpgroups has at most {most} registers: more would spill",
-            )
-            for groups, most in _HANDED.items()
-        ),
-    )
+    return shared_limit(target), *handed_registers.limits(_consumer_registers(problem))
 
 
 def work(problem: Attention, columns: Columns, target: Target) -> Work:
@@ -117,7 +96,7 @@ def work(problem: Attention, columns: Columns, target: Target) -> Work:
         blocks=np.ceil(problem.queries / rows) * problem.leading.value * problem.batch[1],
         threads=count,
         shared_bytes=shared_bytes(problem, columns),
-        registers=_registers(problem, columns),
+        registers=handed_registers.launched(_needed(problem, columns), columns),
         block_flops=products,
         thread_flops=products / count,
         block_transactions=read / target.transaction_bytes,
@@ -180,25 +159,9 @@ def _is_folded(expression: Expression) -> bool:
     return False
 
 
-def _registers(problem: Attention, columns: Columns) -> Floats:
-    """Count the registers with which a block begins."""
-    launched = _by_groups(columns, _LAUNCHED)
-    registers: Floats = np.minimum(value_of(_consumer_registers(problem), columns), launched)
-    return registers.astype(np.float64)
-
-
-def _hands(problem: Attention, columns: Columns) -> NDArray[np.bool_]:
-    needed = value_of(_consumer_registers(problem), columns)
-    hands: NDArray[np.bool_] = needed > _by_groups(columns, _LAUNCHED)
-    return hands
-
-
-def _by_groups(columns: Columns, registers: Mapping[int, int]) -> NDArray[np.int64]:
-    """Of each schedule by its warpgroups; those that a block cannot have count as the last."""
-    most = max(registers)
-    table = np.asarray([registers[max(1, groups)] for groups in range(most + 1)])
-    found: NDArray[np.int64] = table[np.clip(columns["warpgroups"], 0, most)]
-    return found
+def _needed(problem: Attention, columns: Columns) -> NDArray[np.int64]:
+    """Count the registers of a consumer's thread."""
+    return value_of(_consumer_registers(problem), columns)
 
 
 def _consumer_registers(problem: Attention) -> str:

@@ -1,0 +1,174 @@
+// A feed-forward block by warpgroups (sm_90a): what lies in shared memory, and the producer that brings it.
+//
+// A tile is 64 rows for each consumer warpgroup of a block. The hidden columns are walked in steps, of each of which both
+// weights are rows: of the first one what makes these columns, of the second one what they are multiplied by. Where there
+// are as many stages as steps, weights come once and stay; else they come again for every tile.
+#pragma once
+
+#include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/wgmma/boxed_rows.cuh>
+#include <wpk/kernels/wgmma/pipeline.cuh>
+
+namespace wpk
+{
+
+// The second product, as what stores a tile sees a problem: its rows are multiplied as they are.
+template <class Problem>
+struct OutputColumns
+{
+    using Y = typename Problem::Y;
+    using Operands = typename Problem::Operands;
+    using Epilogue = typename Problem::Epilogue;
+    static constexpr int n = Problem::n, y_padding = Problem::y_padding;
+};
+
+template <class Problem, class Schedule>
+struct FeedForwardShape
+    : HandedRegisters<Problem, Schedule::warpgroups>,
+      Warpgroups<typename Problem::Multiply, Schedule::warpgroups * 64, ceilDivide(Problem::n, 16) * 16, Problem::k>
+{
+    using T = typename Problem::Multiply;
+    using Groups = Warpgroups<T, Schedule::warpgroups * 64, ceilDivide(Problem::n, 16) * 16, Problem::k>;
+    static constexpr int rows = Schedule::warpgroups * 64, columns = Schedule::block_n;
+    static constexpr int stages = Schedule::stages, rowStages = Schedule::row_stages;
+    static constexpr int steps = ceilDivide(Problem::hidden, columns);
+    static constexpr bool isResident = stages == steps;
+    static constexpr int threads = Groups::consumers; // that compute
+
+    using RowTile = BoxedRows<rows, Problem::k, kTightSwizzle<Problem::k>>;
+    using UpTile = BoxedRows<columns, Problem::k, kTightSwizzle<Problem::k>>;
+    using DownTile = BoxedRows<columns, Problem::n, kTightSwizzle<Problem::n>>;
+    using RowBarriers = PipelineBarriers<rowStages, threads / kWarpSize>;
+    using Barriers = PipelineBarriers<stages, threads / kWarpSize>;
+
+    // As storeTilesInLoop sees the columns that are staged at once: the memory lies beside the tiles.
+    using Staged = StackedWarps<Groups::warpsM, Groups::blockN % 32 == 0 ? 32 : 16>;
+    static constexpr bool byColumns = kStoresByColumns<OutputColumns<Problem>>;
+    static constexpr int stagedBytes = byColumns ? columnStagingBytes(Groups::blockN) : Staged::stagingBytes;
+
+    static constexpr int upAt = rowStages * RowTile::bytes, downAt = upAt + stages * UpTile::bytes;
+    static constexpr int stagingAt = downAt + stages * DownTile::bytes;
+    static constexpr int barriersAt = stagingAt + Groups::warpsM * stagedBytes;
+    static constexpr int sharedBytes = barriersAt + RowBarriers::kBytes + 2 * Barriers::kBytes;
+};
+
+// Where a block's tiles and barriers lie.
+template <class Shape>
+struct FeedForwardPipelines
+{
+    SharedAddress shared;
+    typename Shape::RowBarriers rows;
+    typename Shape::Barriers up, down;
+
+    WPK_DEVICE explicit FeedForwardPipelines(SharedAddress shared)
+        : shared(shared),
+          rows{shared + Shape::barriersAt},
+          up{rows.barriers + Shape::RowBarriers::kBytes},
+          down{up.barriers + Shape::Barriers::kBytes}
+    {
+    }
+
+    WPK_DEVICE void init() const
+    {
+        rows.init();
+        up.init();
+        down.init();
+        fenceBarrierInit();
+    }
+    WPK_DEVICE SharedAddress rowTile(int stage) const
+    {
+        return shared + stage * Shape::RowTile::bytes;
+    }
+    WPK_DEVICE SharedAddress upTile(int stage) const
+    {
+        return shared + Shape::upAt + stage * Shape::UpTile::bytes;
+    }
+    WPK_DEVICE SharedAddress downTile(int stage) const
+    {
+        return shared + Shape::downAt + stage * Shape::DownTile::bytes;
+    }
+};
+
+// The tiles of a block: every gridDim.x-th.
+template <class Shape>
+struct FeedForwardTiles
+{
+    int tile, end;
+
+    WPK_DEVICE explicit FeedForwardTiles(int m)
+        : tile(static_cast<int>(blockIdx.x)), end(ceilDivide(m, Shape::rows)) // @tiles_counted
+    {
+    }
+    WPK_DEVICE bool isDone() const
+    {
+        return tile >= end;
+    }
+    WPK_DEVICE void advance()
+    {
+        tile += static_cast<int>(gridDim.x); // @next_tile
+    }
+    WPK_DEVICE int firstRow() const
+    {
+        return tile * Shape::rows;
+    }
+};
+
+// The producer, one thread: weights of the first steps, which no kernel writes, perhaps before kernels in front have
+// ended; then the rows of each tile, and its weights, as soon as their stages are empty.
+template <class Schedule, class Shape>
+class FeedForwardProducer
+{
+public:
+    WPK_DEVICE FeedForwardProducer(const FeedForwardPipelines<Shape>& pipelines, const TensorMaps<3>& maps)
+        : pipelines_(pipelines), maps_(maps)
+    {
+    }
+
+    WPK_DEVICE void bringFirst()
+    {
+        WPK_KEEP_LOOP
+        for (int step = 0; step < kFirst; ++step)
+            bringWeights(step);
+    }
+
+    // Behind whatever waits for kernels in front.
+    WPK_DEVICE void run(FeedForwardTiles<Shape> tiles)
+    {
+        int step = kFirst;
+        PipelineState<Shape::rowStages> state;
+        WPK_KEEP_LOOP
+        for (; !tiles.isDone(); tiles.advance())
+        {
+            pipelines_.rows.acquire(state.stage, state.phase ^ 1, Shape::RowTile::copiedBytes);
+            Shape::RowTile::copy(
+                pipelines_.rowTile(state.stage), maps_.at[0], pipelines_.rows.full(state.stage), tiles.firstRow());
+            state.advance();
+            WPK_KEEP_LOOP
+            for (; step < Shape::steps; ++step)
+                bringWeights(step);
+            step = Shape::isResident ? Shape::steps : 0; // @weights_again
+        }
+        releaseIfEarly<Schedule>(); // all is asked for
+    }
+
+private:
+    static constexpr int kFirst = minOf(Shape::stages, Shape::steps);
+
+    WPK_DEVICE void bringWeights(int step)
+    {
+        using Up = typename Shape::UpTile;
+        using Down = typename Shape::DownTile;
+        const int stage = weights_.stage, phase = weights_.phase ^ 1, row = step * Shape::columns;
+        pipelines_.up.acquire(stage, phase, Up::copiedBytes);
+        Up::copy(pipelines_.upTile(stage), maps_.at[1], pipelines_.up.full(stage), row);
+        pipelines_.down.acquire(stage, phase, Down::copiedBytes);
+        Down::copy(pipelines_.downTile(stage), maps_.at[2], pipelines_.down.full(stage), row);
+        weights_.advance();
+    }
+
+    const FeedForwardPipelines<Shape>& pipelines_;
+    const TensorMaps<3>& maps_;
+    PipelineState<Shape::stages> weights_;
+};
+
+} // namespace wpk

@@ -1,0 +1,81 @@
+// A feed-forward block by warpgroups (sm_90a): e(h(norm(X) U) V) in one kernel, without the hidden rows in memory.
+//
+// A block has one to three consumer warpgroups, with 64 rows of a tile each (feed_forward_group.cuh), and a producer, which
+// TMA feeds them from (feed_forward_tiles.cuh). Persistent blocks compute tiles one after another. One of its warpgroups
+// computes hidden numbers while others multiply.
+//
+// Problem and Schedule are named by feed_forward.py; maps: of the rows, of the first and of the second weight, each
+// (column, row).
+#pragma once
+
+#include <wpk/kernels/places/dims.cuh>
+#include <wpk/kernels/tiles/tile_store.cuh>
+#include <wpk/kernels/wgmma/feed_forward_group.cuh>
+
+namespace wpk
+{
+
+// Rows, weights, operands of the hidden columns, their sums, and operands of the output.
+template <class Problem>
+inline constexpr int kFeedForwardInputs =
+    3 + Problem::HiddenOperands::count + kRowNormInputs<Problem> + Problem::Operands::count;
+
+template <class Problem, class Schedule>
+WPK_DEVICE void feedForwardWgmma(
+    Inputs<kFeedForwardInputs<Problem>> inputs, int leading, const TensorMaps<3>& maps, void* y)
+{
+    using Shape = FeedForwardShape<Problem, Schedule>;
+    WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
+    const FeedForwardPipelines<Shape> pipelines(sharedAddress(shared));
+    const int m = static_cast<int>(dimension<typename Problem::M>(leading));
+    FeedForwardTiles<Shape> tiles(m);
+    const bool isConsumer = warpIndex() < Shape::warpsM;
+    if (threadIdx.x == Shape::threads)
+    {
+        pipelines.init();
+        WPK_UNROLL
+        for (int map = 0; map < 3; ++map)
+            prefetchTensorMap(maps.at[map]);
+    }
+    __syncwarp();
+    __syncthreads(); // @barriers_ready
+    FeedForwardProducer<Schedule, Shape> producer(pipelines, maps);
+    if (threadIdx.x == Shape::threads)
+        producer.bringFirst();
+    __syncwarp();
+    waitIfEarly<Schedule>(); // @previous_awaited
+    if (!isConsumer)
+    {
+        if constexpr (Shape::handsRegisters)
+            releaseRegisters<Shape::producerRegisters>();
+        if (threadIdx.x == Shape::threads)
+            producer.run(tiles);
+        return;
+    }
+    if constexpr (Shape::handsRegisters)
+        claimRegisters<Shape::consumerRegisters>();
+    constexpr int kBehind = kFeedForwardInputs<Problem> - Problem::Operands::count;
+    const OutputWindow<MatrixRows> output{
+        {0, 0}, inputs.at + kBehind, y, m, Problem::n, Problem::n + Problem::y_padding};
+    FeedForwardGroup<Problem, Shape> group(pipelines, inputs.at + 3);
+    WPK_KEEP_LOOP
+    for (; !tiles.isDone(); tiles.advance())
+    {
+        group.run();
+        const auto window = output.at(tiles.firstRow(), 0); // @tile_placed
+        unsigned char* const staging = shared + Shape::stagingAt;
+        using Columns = OutputColumns<Problem>;
+        if constexpr (Shape::byColumns)
+        {
+            ColumnPieces<Columns, Shape>::store(group.outputs, RawRows{}, staging, window);
+        }
+        else
+        {
+            NoResidual residual;
+            storeTilesInLoop<Columns, Shape>(group.outputs, staging, window, residual, window.firstRow);
+        }
+    }
+}
+
+} // namespace wpk

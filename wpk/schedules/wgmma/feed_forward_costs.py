@@ -1,0 +1,197 @@
+"""What schedules of a feed-forward block by warpgroups take, and what they make the GPU do."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.performance import SCHEDULERS, WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
+from wpk.problems import FeedForward, stored_slots
+from wpk.schedules.block_limits import shared_limit
+from wpk.schedules.limit import Limit, value_of
+from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes, stores_by_columns
+from wpk.schedules.wgmma import handed_registers
+from wpk.schedules.wgmma.costs import (
+    BARRIER_BYTES,
+    GROUP_ROWS,
+    GROUP_THREADS,
+    PORT_BYTES,
+    WARP,
+)
+from wpk.schedules.wgmma.persistent import in_turn, turns
+from wpk.targets import Target
+
+_SLICE = 16  # elements of a product's depth, and columns of a box of the narrowest swizzle
+_ALIGNED = 1024  # bytes: of tiles
+_SWIZZLES = (128, 64, 32)
+_ELEMENT = 2  # bytes
+
+_OTHER_REGISTERS = 44  # addresses, descriptors, barriers, and what goes on from tile to tile; read from ptxas reports
+_STAGED = (32, 16)  # columns that a warp takes through its staging at once
+
+_PACKED_SLOTS = 2.0
+"""Issue slots of a thread for each hidden number beside what is computed: half a packing, its share of its column's
+operands, which are loaded once for two rows, and a copy to where the second product reads it. An estimate."""
+
+_STEP_SLOTS = 90.0
+"""Of a thread in a step, however few its columns are: descriptors and issue of the products, barriers. As attention's."""
+
+_STEP_CYCLES = 600.0
+"""Of a step's way that nothing of its own hides: barriers, the start of a product. As attention's; not measured."""
+
+_TILE_CYCLES = 1500.0
+"""Of a tile's way beside its steps: its rows are awaited and looked at, its output staged and stored. An estimate."""
+
+
+def tight_swizzle(columns: int) -> int:
+    """Return the bytes of a row of a box: the widest whose boxes end with the fewest zeros (kTightSwizzle)."""
+
+    def whole(swizzle: int) -> int:
+        return -(-columns * _ELEMENT // swizzle) * swizzle
+
+    if whole(128) <= whole(64):
+        return 128
+    return 64 if whole(64) <= whole(32) else 32
+
+
+def threads(problem: FeedForward, columns: Columns) -> Floats:
+    """Count the threads of a block."""
+    return handed_registers.threads(_needed(problem, columns), columns)
+
+
+def handed(problem: FeedForward, columns: Columns) -> NDArray[np.int64]:
+    """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs."""
+    return handed_registers.handed(_needed(problem, columns), columns)
+
+
+def shared_bytes(problem: FeedForward, columns: Columns) -> Floats:
+    """Count the bytes of the rows, of the weights' stages, of the staged output and of barriers.
+
+    The header compares them (FeedForwardShape::sharedBytes).
+    """
+    rows, block_n = columns["warpgroups"] * GROUP_ROWS, columns["block_n"]
+    stage = _tile_bytes(block_n, problem.k) + _tile_bytes(block_n, problem.n)
+    tiles = columns["row_stages"] * _tile_bytes(rows, problem.k) + columns["stages"] * stage
+    barriers = (columns["row_stages"] + 2 * columns["stages"]) * BARRIER_BYTES
+    staging = rows * _staged_row_bytes(problem)
+    total: Floats = tiles + staging + barriers
+    return total
+
+
+def limits(problem: FeedForward, target: Target) -> tuple[Limit, ...]:
+    """Return what a block may take on the target."""
+    return shared_limit(target), *handed_registers.limits(_consumer_registers(problem))
+
+
+def work(problem: FeedForward, columns: Columns, target: Target) -> Work:
+    """Return what schedules make the GPU do: hidden numbers of some warpgroups beside the products of others."""
+    count, groups = threads(problem, columns), columns["warpgroups"].astype(np.float64)
+    rows, block_n = groups * GROUP_ROWS, columns["block_n"].astype(np.float64)
+    steps = np.ceil(problem.hidden_size / block_n)
+    k, n = float(_whole(problem.k)), float(_whole(problem.n))
+    products = 2.0 * rows * steps * block_n * (k + n)
+    weights = steps * block_n * (k + n) * _ELEMENT
+    stays = (columns["stages"] == steps) & (columns["persistent"] > 0)
+    multiplied = steps * (rows * k + groups * block_n * (k + n)) * _ELEMENT
+    beside = _hidden_cycles(problem, groups, block_n)
+    tile = Work(
+        unit=problem.precision,
+        element_bytes=_ELEMENT,
+        blocks=np.ceil(problem.m.value / rows),
+        threads=count,
+        shared_bytes=shared_bytes(problem, columns),
+        registers=handed_registers.launched(_needed(problem, columns), columns),
+        block_flops=products,
+        thread_flops=products / count,
+        block_transactions=(rows * k * _ELEMENT + np.where(stays, 0.0, weights))
+        / target.transaction_bytes,
+        thread_loads=multiplied / PORT_BYTES * WARP / count,
+        store_bytes=rows * problem.n * passed_bytes(problem.second),
+        steps=steps,
+        stages=columns["stages"].astype(np.float64),
+        early=columns["early"] == 1,
+        end_slots=rows * problem.n * stored_slots(problem.second) / count,
+        end_fetches=_fetches(problem, columns),
+        chain_cycles=_chain(problem, columns, target, beside / groups),
+        by_warpgroups=True,
+    )
+    most = turns(tile.blocks, columns)
+    blocks = in_turn(tile, columns)
+    kept = np.where(stays, weights, 0.0) / target.transaction_bytes
+    return replace(
+        blocks,
+        block_transactions=blocks.block_transactions + kept,
+        beside_cycles=steps * beside * most,
+    )
+
+
+def _chain(problem: FeedForward, columns: Columns, target: Target, own: Floats) -> Floats:
+    """Count the cycles of a warpgroup's own way through a step: hidden sums, then numbers; behind the last, the output.
+
+    What a stage's wait counts of its products is theirs as well.
+    """
+    peak = tensor_peak(problem.precision, target) or np.inf
+    rate = peak * WARPGROUP_SHARE / (target.sm_count * target.clock)
+    block_n, groups = columns["block_n"], columns["warpgroups"]
+    up, down = (2.0 * GROUP_ROWS * block_n * _whole(size) / rate for size in (problem.k, problem.n))
+    steps = np.ceil(problem.hidden_size / block_n)
+    way = up + own + _STEP_CYCLES + (down + _TILE_CYCLES) / steps
+    counted = groups * (up + down) / columns["stages"]
+    chain: Floats = np.maximum(way - counted, 0.0)
+    return chain
+
+
+def _hidden_cycles(problem: FeedForward, groups: Floats, block_n: Floats) -> Floats:
+    """Count the cycles of an SM's schedulers for the hidden numbers of a step."""
+    numbers = GROUP_ROWS * block_n * (stored_slots(problem.first) + _PACKED_SLOTS)
+    slots = numbers + GROUP_THREADS * _STEP_SLOTS
+    cycles: Floats = groups * slots / (SCHEDULERS * WARP)
+    return cycles
+
+
+def _fetches(problem: FeedForward, columns: Columns) -> Floats:
+    """Count the loads that a thread waits for as it stores a tile: operands of what it stages at once."""
+    one = np.ones(len(columns["block_n"]))
+    if not fetched_together(problem.second):
+        return 0.0 * one
+    return one * -(-_whole(problem.n) // _staged_columns(problem))
+
+
+def _staged_columns(problem: FeedForward) -> int:
+    wide, narrow = _STAGED
+    return wide if _whole(problem.n) % wide == 0 else narrow
+
+
+def _staged_row_bytes(problem: FeedForward) -> float:
+    """Count the bytes of a row of the staging: floats of some columns, or numbers as they are stored."""
+    if not stores_by_columns(problem.second):
+        return (_staged_columns(problem) + 8) * 4.0
+    whole = _whole(problem.n)
+    together = 64 if whole >= 64 else 32 if whole >= 32 else 16
+    return float(together * problem.y.dtype.bytes)
+
+
+def _needed(problem: FeedForward, columns: Columns) -> NDArray[np.int64]:
+    """Count the registers of a consumer's thread."""
+    return value_of(_consumer_registers(problem), columns)
+
+
+def _consumer_registers(problem: FeedForward) -> str:
+    """Of hidden sums, their numbers of 16 bits, what belongs to their columns, the output's sums, and the rest."""
+    sums = 0 if problem.norm is None or problem.norm.sums is None else 2
+    words = sums + sum(max(1, each.dtype.bytes // 2) for each in problem.hidden.operands)
+    output = _whole(problem.n) // 2
+    return f"3 * block_n // 4 + {words} * block_n // 8 + {output + _OTHER_REGISTERS}"
+
+
+def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
+    """Whole boxes of rows, and what follows aligned as all are (BoxedRows)."""
+    row = tight_swizzle(columns)
+    boxes = -(-columns * _ELEMENT // row)
+    tile: Floats = np.ceil(rows * (boxes * row) / _ALIGNED) * _ALIGNED
+    return tile
+
+
+def _whole(columns: int) -> int:
+    """Columns with the zeros that fill the last slice of a product."""
+    return -(-columns // _SLICE) * _SLICE
