@@ -65,6 +65,7 @@ from wpk.graph_passes.fold.repeated_constants import RepeatedConstants
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
 from wpk.graph_passes.fold.single_elements import SingleElements
 from wpk.graph_passes.fusion.casts_before_joins import CastsBeforeJoins
+from wpk.graph_passes.fusion.feed_forward import FuseFeedForwards
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.fusion.grouped_heads import GroupedHeads
 from wpk.graph_passes.fusion.hoist import HoistOverViews
@@ -138,7 +139,11 @@ from wpk.graph_passes.recurrent.states import RecurrentStates
 
 
 def pass_groups(
-    precision: Precision, changed: Collection[str] = frozenset(), *, clusters: bool = True
+    precision: Precision,
+    changed: Collection[str] = frozenset(),
+    *,
+    clusters: bool = True,
+    warpgroups: bool = False,
 ) -> list[list[GraphPass]]:
     """Return new instances of all passes: groups in order, each to be run to a fixpoint.
 
@@ -147,14 +152,15 @@ def pass_groups(
             become part of them.
         changed: Keys of the sites that are decided otherwise than usually (`wpk.graph_passes.core.sites`).
         clusters: Whether blocks share memory on the target, so that several share a row.
+        warpgroups: Whether the target's warpgroups multiply, so that both products of a block may be one kernel.
     """
-    groups = _groups(precision, clusters=clusters)
+    groups = _groups(precision, clusters=clusters, warpgroups=warpgroups)
     for each in chain.from_iterable(groups):
         each.changed = changed
     return groups
 
 
-def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
+def _groups(precision: Precision, *, clusters: bool, warpgroups: bool) -> list[list[GraphPass]]:
     return [
         simplifying_passes(precision.storage),
         [
@@ -178,6 +184,7 @@ def _groups(precision: Precision, *, clusters: bool) -> list[list[GraphPass]]:
             CastsBeforeJoins(),
             HoistOverViews(),
             ViewsBeforeCasts(),
+            FuseFeedForwards(precision.storage, warpgroups=warpgroups),
             FuseOperators(precision.storage, clusters=clusters),
         ],
         [ChannelsLast()],

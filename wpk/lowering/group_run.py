@@ -34,7 +34,12 @@ class GroupRun:
             observe: Told of each pass that has rewritten.
             known: What was inferred of the model's nodes before, where shapes of the graph are inferred already.
         """
-        self.groups = pass_groups(source.precision, source.changed, clusters=source.clusters)
+        self.groups = pass_groups(
+            source.precision,
+            source.changed,
+            clusters=source.clusters,
+            warpgroups=source.warpgroups,
+        )
         self._names = {each.name for group in self.groups for each in group}
         self._skip, self._progress, self._observe = source.skip, progress, observe
         self._inferred = known is not None

@@ -11,6 +11,7 @@ from wpk.graph_passes import is_op, producer
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.anchors.box_selection import BoxSelectionBody, is_box_selection
+from wpk.lowering.anchors.feed_forward import FeedForwardBody, is_feed_forward
 from wpk.lowering.anchors.normed_product import NormedProductBody, is_normed_product
 from wpk.lowering.anchors.pieces import until
 from wpk.lowering.anchors.recurrence import RecurrenceBody, is_recurrence
@@ -274,11 +275,15 @@ _WHOLE: tuple[
 
 
 _CHAINS: tuple[
-    tuple[Callable[[OperatorBody], bool], type[AttentionBody | NormedProductBody | SqueezeBody]],
+    tuple[
+        Callable[[OperatorBody], bool],
+        type[AttentionBody | NormedProductBody | FeedForwardBody | SqueezeBody],
+    ],
     ...,
 ] = (
     (is_attention, AttentionBody),
     (is_normed_product, NormedProductBody),
+    (is_feed_forward, FeedForwardBody),
     (is_squeeze, SqueezeBody),
 )
 """Bodies with more than one anchor, and what reads them in pieces."""

@@ -29,6 +29,7 @@ class Source:
         skip: Names of passes not to run.
         changed: The form: keys of the sites that passes decide otherwise than usually.
         clusters: Whether blocks share memory on the target, so that several share a row.
+        warpgroups: Whether the target's warpgroups multiply.
     """
 
     path: Path
@@ -37,6 +38,7 @@ class Source:
     skip: Collection[str]
     changed: frozenset[str] = frozenset()
     clusters: bool = True
+    warpgroups: bool = False
 
 
 class BodyFolder:

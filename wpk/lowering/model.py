@@ -75,6 +75,7 @@ def lower_model(
     driven: bool = False,
     depth: int = 0,
     clusters: bool = True,
+    warpgroups: bool = False,
 ) -> LoweredModel:
     """Load a model, rewrite its graph and lower it.
 
@@ -89,12 +90,13 @@ def lower_model(
         driven: Whether bodies of control flow become engines also where ONNX Runtime executes nothing.
         depth: In how many nodes it is a body.
         clusters: Whether blocks share memory on the target (`wpk.targets.has_clusters`).
+        warpgroups: Whether the target's warpgroups multiply (`wpk.targets.has_warpgroups`).
 
     Raises:
         GraphError: The model is damaged, or a pass is unknown.
         UnsupportedError: Some nodes cannot be carried; all are listed.
     """
-    source = Source(path, shapes, precision, skip, clusters=clusters)
+    source = Source(path, shapes, precision, skip, clusters=clusters, warpgroups=warpgroups)
     forms = ModelForms(source, progress, fallback=fallback, driven=driven, depth=depth)
     return forms.lowered(frozenset(changed))
 
@@ -227,7 +229,13 @@ def _lower_body(path: Path, source: Source, depth: int, *, fallback: bool) -> Lo
     """Lower a body of a model's control flow as the model was."""
     how = source.shapes, source.precision, source.skip
     return lower_model(
-        path, *how, fallback=fallback, driven=True, depth=depth, clusters=source.clusters
+        path,
+        *how,
+        fallback=fallback,
+        driven=True,
+        depth=depth,
+        clusters=source.clusters,
+        warpgroups=source.warpgroups,
     )
 
 

@@ -22,7 +22,7 @@ from wpk.plan import Paths, PlanBundle, write_plan
 from wpk.progress import Progress
 from wpk.search.loop import CacheFolder, Tuning, plan_tuning, require_measuring, runs
 from wpk.search.store import RunRecord
-from wpk.targets import Target, has_clusters
+from wpk.targets import Target, has_clusters, has_warpgroups
 from wpk.trial_bench import ModelCases, reference_bytes
 
 MOST_BESIDE_BYTES = 2**31
@@ -70,9 +70,13 @@ class Job:
     def forms(self) -> ModelForms:
         """Load the model, to run the passes on it and to partition it into operators."""
         build = self.build
-        clusters = has_clusters(self.target.arch)
         source = Source(
-            self.model, build.shapes, self.precision, build.skip_passes, clusters=clusters
+            self.model,
+            build.shapes,
+            self.precision,
+            build.skip_passes,
+            clusters=has_clusters(self.target.arch),
+            warpgroups=has_warpgroups(self.target.arch),
         )
         return ModelForms(source, self.progress, fallback=build.falls_back, driven=True)
 

@@ -6,6 +6,7 @@ from wpk.targets.largest import largest_target
 from wpk.targets.registry import (
     find_target,
     has_clusters,
+    has_warpgroups,
     require_compilable,
     require_precision,
     why_precision_unsupported,

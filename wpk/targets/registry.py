@@ -24,6 +24,7 @@ DEFAULTS: dict[str, str] = {
 global memory."""
 
 _CLUSTERS_SINCE = 90
+_WARPGROUPS = "sm_90a"
 
 RENAMED = {"sm_101": "sm_110"}
 """Architectures that CUDA 13 calls otherwise than CUDA 12 did: Jetson Thor's."""
@@ -112,6 +113,11 @@ def plain_arch(arch: str) -> str:
 def has_clusters(arch: str) -> bool:
     """Return whether blocks share memory on an architecture (sm_90 and later)."""
     return int("".join(filter(str.isdigit, arch))) >= _CLUSTERS_SINCE
+
+
+def has_warpgroups(arch: str) -> bool:
+    """Return whether warpgroups multiply on an architecture (wgmma, which sm_90a alone has)."""
+    return arch == _WARPGROUPS
 
 
 def _is_spelt(target: Target, wanted: str, arch: str) -> bool:

@@ -15,7 +15,7 @@ from wpk.dtypes import DType
 from wpk.expression import Acc, Expression, Operand, substitute
 from wpk.lowering.anchors.base import LoweredProblem, only_view, stored, with_bias
 from wpk.lowering.anchors.matmul import gemm_terms, operands_of
-from wpk.lowering.anchors.pieces import until
+from wpk.lowering.anchors.pieces import two_products, until
 from wpk.lowering.anchors.reduction import axes_of
 from wpk.lowering.body import OperatorBody, ShapeRule, read_body
 from wpk.lowering.context import Context
@@ -56,7 +56,7 @@ class SqueezeBody:
             known = dict(inputs) if row is None else {**inputs, given: row}
             return read_body(until(body, output, given), known, context, shapes)
 
-        down, up = _products(body)
+        down, up = two_products(body, _PRODUCTS)
         row, middle, gates = down.inputs[0].name, up.inputs[0].name, _gates(body, up)
         self.mean = read(row, "", None)
         self.hidden = read(middle, row, _given(_ROW, self.mean))
@@ -167,13 +167,6 @@ def is_squeeze(body: OperatorBody) -> bool:
     """Tell whether a body holds two products, and none of the softmax between those of attention."""
     ops = [node.op for node in body.nodes]
     return sum(op in _PRODUCTS for op in ops) == 2 and "Softmax" not in ops
-
-
-def _products(body: OperatorBody) -> tuple[gs.Node, gs.Node]:
-    """The product of the row, and that of what it gives."""
-    one, other = (node for node in body.nodes if node.op in _PRODUCTS)
-    before = {node.name for node in until(body, other.outputs[0].name).nodes}
-    return (one, other) if one.name in before else (other, one)
 
 
 def _gates(body: OperatorBody, up: gs.Node) -> str:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,7 +28,12 @@ _ALIGNED = 1024  # bytes: of tiles
 _SWIZZLES = (128, 64, 32)
 _ELEMENT = 2  # bytes
 
-_OTHER_REGISTERS = 44  # addresses, descriptors, barriers, and what goes on from tile to tile; read from ptxas reports
+_OTHER_REGISTERS = {True: 44, False: 48}
+_LEAST_OTHER_REGISTERS = {True: 28, False: 44}
+"""Addresses, descriptors, barriers, and what goes on from tile to tile, of rows that are normalised and of others, whose
+numbers ptxas computes more of at once: what it takes where there are enough, and what it gets along with. Read from its
+reports."""
+
 _STAGED = (32, 16)  # columns that a warp takes through its staging at once
 
 _PACKED_SLOTS = 2.0
@@ -80,7 +87,9 @@ def shared_bytes(problem: FeedForward, columns: Columns) -> Floats:
 
 def limits(problem: FeedForward, target: Target) -> tuple[Limit, ...]:
     """Return what a block may take on the target."""
-    return shared_limit(target), *handed_registers.limits(_consumer_registers(problem))
+    return shared_limit(target), *handed_registers.limits(
+        _consumer_registers(problem, _LEAST_OTHER_REGISTERS)
+    )
 
 
 def work(problem: FeedForward, columns: Columns, target: Target) -> Work:
@@ -173,15 +182,15 @@ def _staged_row_bytes(problem: FeedForward) -> float:
 
 def _needed(problem: FeedForward, columns: Columns) -> NDArray[np.int64]:
     """Count the registers of a consumer's thread."""
-    return value_of(_consumer_registers(problem), columns)
+    return value_of(_consumer_registers(problem, _OTHER_REGISTERS), columns)
 
 
-def _consumer_registers(problem: FeedForward) -> str:
-    """Of hidden sums, their numbers of 16 bits, what belongs to their columns, the output's sums, and the rest."""
+def _consumer_registers(problem: FeedForward, others: Mapping[bool, int]) -> str:
+    """Of hidden sums, their numbers of 16 bits, what belongs to their columns, the output's sums, and others."""
     sums = 0 if problem.norm is None or problem.norm.sums is None else 2
     words = sums + sum(max(1, each.dtype.bytes // 2) for each in problem.hidden.operands)
     output = _whole(problem.n) // 2
-    return f"3 * block_n // 4 + {words} * block_n // 8 + {output + _OTHER_REGISTERS}"
+    return f"3 * block_n // 4 + {words} * block_n // 8 + {output + others[problem.norm is not None]}"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
