@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import isnan
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import flops
@@ -237,6 +238,8 @@ def _norm_contradictions(norm: RowNorm) -> Iterator[tuple[str, str]]:
             "norm.sums",
             f"{'none' if norm.sums is None else 'some'} behind a norm of kind {norm.kind}",
         )
+    if isnan(norm.epsilon):
+        yield "norm.epsilon", "is not a number"
     sums = norm.sums
     if sums is not None and (sums.dtype is not DType.FP32 or sums.strides != _SUMMED):
         yield (

@@ -28,8 +28,8 @@ _ALIGNED = 1024  # bytes: of tiles
 _SWIZZLES = (128, 64, 32)
 _ELEMENT = 2  # bytes
 
-_OTHER_REGISTERS = {True: 44, False: 48}
-_LEAST_OTHER_REGISTERS = {True: 28, False: 44}
+_OTHER_REGISTERS = {True: "44", False: "48"}
+_LEAST_OTHER_REGISTERS = {True: "20 + block_n // 4", False: "36 + block_n // 4"}
 """Addresses, descriptors, barriers, and what goes on from tile to tile, of rows that are normalised and of others, whose
 numbers ptxas computes more of at once: what it takes where there are enough, and what it gets along with. Read from its
 reports."""
@@ -53,12 +53,7 @@ _TILE_CYCLES = 1500.0
 def tight_swizzle(columns: int) -> int:
     """Return the bytes of a row of a box: the widest whose boxes end with the fewest zeros (kTightSwizzle)."""
 
-    def whole(swizzle: int) -> int:
-        return -(-columns * _ELEMENT // swizzle) * swizzle
-
-    if whole(128) <= whole(64):
-        return 128
-    return 64 if whole(64) <= whole(32) else 32
+    return min(_SWIZZLES, key=lambda swizzle: (-columns * _ELEMENT % swizzle, -swizzle))
 
 
 def threads(problem: FeedForward, columns: Columns) -> Floats:
@@ -185,12 +180,12 @@ def _needed(problem: FeedForward, columns: Columns) -> NDArray[np.int64]:
     return value_of(_consumer_registers(problem, _OTHER_REGISTERS), columns)
 
 
-def _consumer_registers(problem: FeedForward, others: Mapping[bool, int]) -> str:
-    """Of hidden sums, their numbers of 16 bits, what belongs to their columns, the output's sums, and others."""
+def _consumer_registers(problem: FeedForward, rest: Mapping[bool, str]) -> str:
+    """Of hidden sums, their numbers of 16 bits, what belongs to their columns, the output's sums, and the rest."""
     sums = 0 if problem.norm is None or problem.norm.sums is None else 2
     words = sums + sum(max(1, each.dtype.bytes // 2) for each in problem.hidden.operands)
-    output = _whole(problem.n) // 2
-    return f"3 * block_n // 4 + {words} * block_n // 8 + {output + others[problem.norm is not None]}"
+    others = rest[problem.norm is not None]
+    return f"3 * block_n // 4 + {words} * block_n // 8 + {_whole(problem.n) // 2} + {others}"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:

@@ -58,7 +58,8 @@ def limits(needed: str) -> tuple[Limit, ...]:
 
 
 def _hands(needed: NDArray[np.int64], columns: Columns) -> NDArray[np.bool_]:
-    hands: NDArray[np.bool_] = needed > _by_groups(columns, _LAUNCHED)
+    most, more = (_by_groups(columns, registers) for registers in (_LAUNCHED, _HANDED))
+    hands: NDArray[np.bool_] = (needed > most) & (more > most)
     return hands
 
 
