@@ -108,7 +108,8 @@ def _measure(template: str, context: Context) -> Outcome:
     what = ["optimize", model, "-o", plan, "--precision", study.precision, "--forms", "fixed"]
     how = ["--effort", context.effort, "--budget", BUDGET, "--cache", context.store]
     without = [word for rival in study.left_out for word in ("--skip-template", rival)]
-    context.wpk(*what, *how, *without)
+    form = [word for key in study.changed for word in ("--change-site", key)]
+    context.wpk(*what, *how, *without, *form)
     written = read_plan(plan).plan
     points = {}
     for size in SIZES:

@@ -32,12 +32,14 @@ class Study:
         sizes: What `draw` is given, for each of `SIZES`.
         left_out: Rivals that carry the operators too, and would have the trials where they are faster;
             not those that the model's other operators need.
+        changed: Keys of sites that passes decide otherwise there, where operators are no others' usual form.
     """
 
     precision: Precision
     draw: Draw
     sizes: tuple[Any, Any, Any]
     left_out: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
         """The model that holds all three."""
@@ -116,6 +118,29 @@ def _squeeze(sketch: Sketch, name: str, size: Shape) -> None:
     gates = sketch.convolution(f"{name}.up", row, (c, hidden, 1, 1))
     gates = sketch.node("Sigmoid", f"{name}.gates", [gates])
     sketch.pooled(name, sketch.node("Mul", f"{name}.scaled", [x, gates]), (n, c))
+
+
+def _feed_forward(sketch: Sketch, name: str, size: Shape) -> None:
+    """A block of rows with a bias, a GELU and a residual; ``size`` is batch, rows and columns."""
+    n, rows, columns = size
+    hidden = 4 * columns
+    x = sketch.rows(name, size)
+    up = sketch.weight(f"{name}.up", (columns, hidden), columns)
+    down = sketch.weight(f"{name}.down", (hidden, columns), hidden)
+    middle = sketch.node("MatMul", f"{name}.hidden", [x, up])
+    middle = sketch.node("Add", f"{name}.biased", [middle, sketch.weight(f"{name}.b", (hidden,))])
+    root = sketch.constant(f"{name}.root", np.asarray(2**-0.5, np.float32))
+    half, one = (
+        sketch.constant(f"{name}.{word}", np.asarray(value, np.float32))
+        for word, value in (("half", 0.5), ("one", 1.0))
+    )
+    bell = sketch.node("Erf", f"{name}.erf", [sketch.node("Mul", f"{name}.z", [middle, root])])
+    bell = sketch.node("Add", f"{name}.bell", [bell, one])
+    middle = sketch.node("Mul", f"{name}.gelu", [middle, bell])
+    middle = sketch.node("Mul", f"{name}.halved", [middle, half])
+    y = sketch.node("MatMul", name, [middle, down])
+    y = sketch.node("Add", f"{name}.residual", [y, x])
+    sketch.output(y, (n, rows, columns))
 
 
 def _mean(sketch: Sketch, name: str, size: Shape) -> None:
@@ -357,6 +382,12 @@ STUDIES: Mapping[str, Study] = {
     "recurrence_simt": Study(Precision.FP32, *_RECURRENCES),
     "squeeze": Study(
         Precision.FP16, _squeeze, ((1, 96, 14, 24), (1, 480, 28, 120), (32, 240, 28, 60))
+    ),
+    "feed_forward_wgmma": Study(
+        Precision.FP16,
+        _feed_forward,
+        ((1, 3136, 96), (8, 3136, 96), (32, 3136, 96)),
+        changed=("fuse-feed-forwards:*",),
     ),
     "reduction": Study(Precision.FP32, _mean, _MATRICES),
     "normalisation": Study(Precision.FP32, _softmax, _MATRICES),

@@ -11,7 +11,7 @@ import pytest
 import roofline_page
 from rows.base import Context, RowError
 from rows.roofline import GOALS, Point, best_trial, judge, point, rows, step_of
-from rows.roofline_models import SIZES, STUDIES
+from rows.roofline_models import SIZES, STUDIES, Study
 from support.plans.candidates import kernel
 
 from wpk.dtypes import Precision
@@ -39,7 +39,7 @@ def test_every_template_is_measured() -> None:
 def test_a_template_carries_its_three_operators_and_they_grow(tmp_path: Path, name: str) -> None:
     study, template = STUDIES[name], TEMPLATE_OF[name]
     study.write(tmp_path / "roofline.onnx")
-    operators = _kernels(tmp_path / "roofline.onnx", study.precision)
+    operators = _kernels(tmp_path / "roofline.onnx", study)
     bounds = []
     for size in SIZES:
         (operator,) = [each for each in operators if size in each.nodes]
@@ -56,7 +56,7 @@ def test_a_template_carries_its_three_operators_and_they_grow(tmp_path: Path, na
 def test_all_rivals_are_left_out_that_no_other_operator_needs(tmp_path: Path, name: str) -> None:
     study = STUDIES[name]
     study.write(tmp_path / "roofline.onnx")
-    operators = _kernels(tmp_path / "roofline.onnx", study.precision)
+    operators = _kernels(tmp_path / "roofline.onnx", study)
     able = {each.problem: _able(each.problem) for each in operators}
     studied = [able[each.problem] for each in operators if set(SIZES) & set(each.nodes)]
     rivals, left_out = set.union(*studied) - {name}, set(study.left_out)
@@ -67,9 +67,10 @@ def test_all_rivals_are_left_out_that_no_other_operator_needs(tmp_path: Path, na
         assert not all(each - left_out - {kept} for each in able.values()), kept
 
 
-def _kernels(model: Path, precision: Precision) -> list[Operator]:
+def _kernels(model: Path, study: Study) -> list[Operator]:
     """The operators that ONNX Runtime does not execute."""
-    lowered = lower_model(model, {}, precision, fallback=True)
+    form = {"changed": study.changed, "warpgroups": True}
+    lowered = lower_model(model, {}, study.precision, fallback=True, **form)
     return [each for each in lowered.program.operators if not isinstance(each.problem, Fallback)]
 
 

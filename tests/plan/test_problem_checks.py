@@ -11,6 +11,7 @@ import onnx
 import pytest
 from support.networks import one_operator
 from support.networks.drawn_weights import parse_model
+from support.problems.feed_forwards import feed_forward
 
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError
@@ -23,10 +24,12 @@ from wpk.problems import (
     ClampedConvolution,
     Convolution,
     Epilogue,
+    NormKind,
     Pad,
     Problem,
     Reduction,
     Resize,
+    RowNorm,
     Tensor,
 )
 
@@ -62,6 +65,47 @@ def problem(name: str) -> Problem:
 
 def changed(name: str, **fields: Any) -> Problem:
     return replace(problem(name), **fields)
+
+
+FEED_FORWARD = feed_forward(70, 48, 72, norm=NormKind.LAYER)
+"""Which passes make where it is chosen, of 16 bits."""
+
+
+def test_a_feed_forward_block_is_taken() -> None:
+    check(FEED_FORWARD)
+    check_work(FEED_FORWARD, {"n": 1}, "problem")
+
+
+SUMS = Tensor(DType.FP32, (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"k": 40}, r"problem.up.strides: .* rows have 40 elements"),
+        ({"n": 40}, r"problem.down.strides: .* rows have 40 elements"),
+        ({"precision": Precision.FP32}, r"problem.precision: fp32; hidden rows"),
+        ({"precision": Precision.BF16}, r"problem.x.dtype: fp16 in a product of bf16"),
+        ({"hidden": Epilogue(apply("Add", Acc(), Operand(0)), ())}, r"hidden: reads operand 0"),
+        (
+            {"hidden": Epilogue(Operand(0), (Tensor(DType.FP16, (72, 1)),))},
+            r"problem.hidden: an operand that differs from row to row",
+        ),
+        ({"norm": RowNorm(NormKind.LAYER, 1e-5, None)}, r"problem.norm.sums: none behind"),
+        ({"norm": RowNorm(NormKind.RMS, 1e-5, SUMS)}, r"problem.norm.sums: some behind"),
+        ({"norm": RowNorm(NormKind.SOFTMAX, 1e-5, None)}, r"problem.norm.kind: softmax"),
+        ({"norm": RowNorm(NormKind.LAYER, nan, SUMS)}, r"problem.norm.epsilon: is not a number"),
+        (
+            {"norm": RowNorm(NormKind.LAYER, 1e-5, Tensor(DType.FP16, (0, 1)))},
+            r"problem.norm.sums: .* they are fp32",
+        ),
+    ],
+)
+def test_what_a_feed_forward_block_may_not_say_is_refused(
+    fields: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PlanError, match=message):
+        check(replace(FEED_FORWARD, **fields))
 
 
 def check(one: Any) -> None:

@@ -1,5 +1,6 @@
 """Feed-forward blocks by warpgroups: numbers in float64 under every check, refusals, machine code, planted faults."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from wpk.build import count_tensor_core_instructions, load_nvrtc
 from wpk.dtypes import DType, Precision
 from wpk.emulator import EmulatorError
 from wpk.errors import CompileError
+from wpk.libraries.reference import random_case
 from wpk.performance import bound, estimate
 from wpk.problems import FeedForward, NormKind
 from wpk.schedules.registry import TEMPLATES
@@ -305,10 +307,31 @@ def test_without_a_fault_nothing_is_seen(checking_execution: Any) -> None:
     assert error_of(checking_execution, problem, replace(SCHEDULE, persistent=2)) <= 1
 
 
+def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:
+    problem = feed_forward(100352, 96, 384, norm=LAYER, free="n")
+    schedule = FeedForwardWgmmaSchedule(3, 64, 6, 1, 132, 1)
+    (source,) = TEMPLATE.instantiate(problem, schedule)
+    assert_golden("schedules/feed_forward_wgmma.cu", source.text)
+
+
+def test_odd_siblings_are_right_under_every_check(checking_execution: Any) -> None:
+    """Of a schedule that measuring would choose: weights come again, or stay where they are."""
+    problem = feed_forward(25088, 192, 768, norm=LAYER, scaled=True)
+    for schedule in (SCHEDULE, replace(SCHEDULE, persistent=2, row_stages=2)):
+        legal = (
+            each
+            for each in problem.odd_siblings()
+            if not TEMPLATE.why_not(each, H200) and not TEMPLATE.why_illegal(each, schedule, H200)
+        )
+        sibling = next(legal)
+        assert isinstance(sibling, FeedForward)
+        assert sibling.hidden_size % schedule.block_n
+        assert sibling.m.value % schedule.rows
+        assert error_of(checking_execution, sibling, schedule) <= 1
+
+
 def test_errors_of_hidden_numbers_are_allowed_once() -> None:
     """The bound grows with what the second product makes of one rounding, not with more."""
-    from wpk.libraries.reference import random_case
-
     case = random_case(feed_forward(256, 96, 384, norm=LAYER), 0)
     size = np.sqrt((case.output**2).mean())
     assert float(np.median(case.allowed)) < 0.02 * size

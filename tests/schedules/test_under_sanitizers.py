@@ -14,6 +14,7 @@ from support.networks.drawn_weights import parse_model
 from support.networks.one_operator import (
     ACROSS,
     ATTENTION,
+    BLOCK,
     BY_COLUMNS,
     CONVOLUTIONS,
     DEPTHWISE,
@@ -65,6 +66,7 @@ class Case:
         weights: Their names.
         precision: What it is optimized for.
         beside: Templates of the model's other operators.
+        changed: Keys of the sites that passes decide otherwise there.
     """
 
     template: str
@@ -72,6 +74,7 @@ class Case:
     weights: str = ""
     precision: str = "fp32"
     beside: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
 
 CASES = (
@@ -95,6 +98,7 @@ CASES = (
     Case("recurrence_simt", RECURRENT, "w r", "fp32", ("gemm_simt", "elementwise")),
     Case("recurrence_mma", RECURRENT, "w r", "fp16", ("gemm_mma", "elementwise")),
     Case("squeeze", SQUEEZED, "d u"),
+    Case("feed_forward_wgmma", BLOCK, "u b w c", "fp16", changed=("fuse-feed-forwards:*",)),
     Case("pooling", POOL),
     Case("roi_align", REGIONS),
     Case("reduction", SUM),
@@ -129,7 +133,13 @@ def test_nothing_is_reported(case: Case, tmp_path: Path, one_cubin: None) -> Non
     onnx.save(parse_model(case.model, case.weights), model)
     others = set(TEMPLATE_OF) - {case.template, *case.beside}
     optimize(
-        model, path, target="h200", precision=case.precision, skip_templates=others, check="off"
+        model,
+        path,
+        target="h200",
+        precision=case.precision,
+        skip_templates=others,
+        changed_sites=case.changed,
+        check="off",
     )
     bundle = read_plan(path)
     assert case.template in {step.candidate.maker.name for step in bundle.plan.steps}

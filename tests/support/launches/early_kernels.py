@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from subjects.problems import convolution
 
+from support.problems.feed_forwards import feed_forward
 from support.problems.squeezes import squeeze
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -21,6 +22,7 @@ from wpk.problems import (
     Determinant,
     Elementwise,
     Epilogue,
+    FeedForward,
     Gather,
     IndexedRead,
     IndexedWrite,
@@ -30,6 +32,7 @@ from wpk.problems import (
     PlacedRows,
     Pooling,
     PrefixScan,
+    Problem,
     Reduction,
     Resize,
     RoiAlign,
@@ -338,17 +341,33 @@ def _attention() -> list[Case]:
     ]
 
 
-def _squeezes() -> list[Case]:
-    problem, schedule = squeeze(40, 30, 10, n=3), {"threads": 64, "staged": 1}
-    reads, output = problem.accesses()
-    shapes = tuple(
+def _shapes(problem: Problem) -> tuple[tuple[int, ...], ...]:
+    """Of all that a problem reads, 1 where it is broadcast."""
+    return tuple(
         tuple(
             size if stride else 1
             for size, stride in zip(each.sizes, each.tensor.strides, strict=True)
         )
-        for each in reads
+        for each in problem.reads()
         if each is not None
     )
+
+
+def _feed_forwards() -> list[Case]:
+    problem = feed_forward(150, 48, 96, norm=NormKind.LAYER)
+    schedule, output = {"warpgroups": 1, "block_n": 32}, problem.accesses()[1].sizes
+    return [
+        Case("feed_forward_wgmma", problem, schedule | more, _shapes(problem), output)
+        for more in (
+            {"stages": 2},
+            {"stages": 3, "persistent": 2, "row_stages": 2},
+        )
+    ]
+
+
+def _squeezes() -> list[Case]:
+    problem, schedule = squeeze(40, 30, 10, n=3), {"threads": 64, "staged": 1}
+    shapes, output = _shapes(problem), problem.accesses()[1]
     return [
         Case("squeeze", problem, schedule | more, shapes, output.sizes)
         for more in (
@@ -366,6 +385,7 @@ CASES = (
     *_products(),
     *_attention(),
     *_squeezes(),
+    *_feed_forwards(),
 )
 
 
@@ -459,7 +479,7 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.x, problem.x, *tail]
         case Attention():
             return [problem.q, problem.k, problem.v, *problem.scores.operands, *tail]
-        case Squeeze():
+        case Squeeze() | FeedForward():
             return [each.tensor for each in problem.accesses()[0] if each is not None]
         case (
             Pooling()

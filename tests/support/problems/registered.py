@@ -5,6 +5,7 @@ from typing import Any
 
 from subjects.problems import channels_last, convolution, matmul
 
+from support.problems.feed_forwards import feed_forward
 from support.problems.recurrences import recurrence
 from support.problems.squeezes import squeeze
 from support.problems.warpgroup_layers import knowing_moments, with_moments
@@ -209,6 +210,8 @@ PROBLEMS: dict[str, Problem] = {
         *(Tensor(DType.INT64, (1,), alignment=8), Tensor(DType.FP16, (64 * 49, 1, 7 * 64, 64))),
         Epilogue(),
     ),
+    "feed_forward": feed_forward(100352, 96, 384, norm=NormKind.LAYER),
+    "feed_forward_few": feed_forward(784, 192, 768, scaled=True),
     "normed_gemm": _normed(NormKind.LAYER),
     "normed_gemm_rms": _normed(NormKind.RMS),
     "gemm_with_moments": with_moments(_matmul(Precision.FP16, 197, 768, 768), NormKind.LAYER),
