@@ -159,16 +159,18 @@ def _fits(block: _Block) -> bool:
     assert first is not None
     assert second is not None
     x = _source(block.first) if block.norm is None else before_norm(block.norm)[0].inputs[0]
-    rows, columns = dims(first.inputs[0]) or [], (dims(second.outputs[0]) or [None])[-1]
-    image = dims(x) or []
-    widths = (rows[-1] if rows else None, columns)
-    if not all(isinstance(width, int) and width <= MOST_WIDTH for width in widths):
+    rows, output = dims(first.inputs[0]) or [None], dims(second.outputs[0]) or [None]
+    width, columns = rows[-1], output[-1]
+    if not isinstance(width, int) or not isinstance(columns, int):
+        return False
+    if max(width, columns) > MOST_WIDTH:
         return False
     if prod(extent for extent in rows[:-1] if isinstance(extent, int)) < LEAST_ROWS:
         return False
     # Two products of a single row of each image are a squeeze, whatever the batch is.
-    inner = [extent for extent in image[1:] if isinstance(extent, int)]
-    several = len(image) > 2 and len(inner) == len(image) - 1 and prod(inner) > rows[-1]
+    image = (dims(x) or [])[1:]
+    inner = [extent for extent in image if isinstance(extent, int)]
+    several = len(image) > 1 and len(inner) == len(image) and prod(inner) > width
     narrow = stored_type(x) is stored_type(first.inputs[1]) is stored_type(second.inputs[1])
     return several and narrow and _of_columns(block.first) and _operands(block) <= MOST_OPERANDS
 

@@ -14,7 +14,6 @@ from rows.roofline import GOALS, Point, best_trial, judge, point, rows, step_of
 from rows.roofline_models import SIZES, STUDIES, Study
 from support.plans.candidates import kernel
 
-from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model
 from wpk.lowering.program import Operator
 from wpk.performance.bound import bound

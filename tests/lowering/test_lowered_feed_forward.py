@@ -104,9 +104,7 @@ def test_a_plan_with_joined_products_agrees_with_the_model(
     name: str, precision: str, tmp_path: Path
 ) -> None:
     plan = tmp_path / "model.plan"
-    optimize(
-        write(name, tmp_path), plan, target="h200", precision=precision, changed_sites=JOINED
-    )
+    optimize(write(name, tmp_path), plan, target="h200", precision=precision, changed_sites=JOINED)
     written = read_plan(plan).plan
     makers = [step.candidate.maker.name for step in written.steps]
     assert makers.count("feed_forward_wgmma") == 1

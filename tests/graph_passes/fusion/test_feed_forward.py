@@ -113,7 +113,9 @@ def test_others_stay_apart(text, load):
     assert (result.rewritten, result.sites) == (0, [])
 
 
-@pytest.mark.parametrize("fusion", [FuseFeedForwards(), FuseFeedForwards(DType.FP16, warpgroups=False)])
+@pytest.mark.parametrize(
+    "fusion", [FuseFeedForwards(), FuseFeedForwards(DType.FP16, warpgroups=False)]
+)
 def test_where_no_kernel_computes_them_none_is_joined(fusion, load):
     fusion.changed = {every_site(fusion.name)}
     graph = load(model(f"{NORM}  {BLOCK}  y = Add(p, x)"), NAMES)

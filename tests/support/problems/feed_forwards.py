@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from support.problems.squeezes import ACTIVATIONS, biased
 
+from support.problems.squeezes import ACTIVATIONS, biased
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, apply
 from wpk.extent import Extent
@@ -68,16 +68,21 @@ def _rows(dtype: DType, columns: int, gap: int) -> Tensor:
     return Tensor(dtype, (row, 1), 0, next(a for a in (16, 8, 4, 2) if row * dtype.bytes % a == 0))
 
 
-def error_of(
+def check(
     execution: Any,
     problem: FeedForward,
     schedule: FeedForwardWgmmaSchedule,
     template: Any = None,
-    *,
-    seed: int = 0,
-) -> float:
-    """The largest error, in units of what rounding explains."""
-    case = random_case(problem, seed)
+) -> None:
+    """Executes on random data and holds the result against float64.
+
+    Args:
+        execution: Of the emulator.
+        problem: What to compute.
+        schedule: How.
+        template: Where a fault is planted.
+    """
+    case = random_case(problem, 0)
     template = FeedForwardWgmmaTemplate() if template is None else template
     reads, output = problem.accesses()
     memory = [
@@ -87,4 +92,5 @@ def error_of(
     ]
     dims = {problem.m.free: problem.m.value} if problem.m.free else {}
     y = execution.run(template, problem, schedule, memory, output.sizes, dims)
-    return worst_error(y, case)
+    worst = worst_error(y, case)
+    assert worst <= 1, f"the largest error is {worst:.3g} times what rounding explains"

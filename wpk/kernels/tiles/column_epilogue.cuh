@@ -145,8 +145,8 @@ public:
             operands_[j].load(window.operands, ownColumn(window, j), window.columnEnd);
     }
 
-    // Computes what is stored of the sums of some tiles from `first` on: for each the pairs of the upper and of the lower
-    // of a lane's two rows, as mma has its left factor. `scaled` says what comes of a sum first, of either row.
+    // Computes what is stored of the sums of some tiles from `first` on: for each the pairs of the upper and of the
+    // lower of a lane's two rows, as mma has its left factor. `scaled` says what comes of a sum first, of either row.
     template <int Words, class Sum, class Scaled, class Rows>
     WPK_DEVICE void pack(uint32 (&words)[Words], const Sum (&sums)[kTiles][4], int first, const Scaled& scaled,
         const OutputWindow<Rows>& window) const

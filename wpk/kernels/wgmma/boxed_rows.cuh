@@ -10,11 +10,15 @@ namespace wpk
 
 // The narrowest swizzle that holds a row of so many elements of 16 bits, or 128 bytes.
 template <int Columns>
-inline constexpr int kWidestSwizzle = Columns <= 16 ? 32 : Columns <= 32 ? 64 : 128;
+inline constexpr int kWidestSwizzle = Columns <= 16   ? 32
+                                      : Columns <= 32 ? 64
+                                                      : 128;
 
 // The widest one whose boxes end with the fewest zeros behind a row: none behind whole slices of 16 with 32 bytes.
 template <int Columns, int Slices = (Columns + 15) / 16>
-inline constexpr int kTightSwizzle = Slices % 4 == 0 ? 128 : Slices % 2 == 0 ? 64 : 32;
+inline constexpr int kTightSwizzle = Slices % 4 == 0   ? 128
+                                     : Slices % 2 == 0 ? 64
+                                                       : 32;
 
 // Rows of 16-bit elements as TMA brings them: boxes side by side, whose rows are those of the swizzle, in bytes; what
 // follows the last column of the last box are zeros.

@@ -1,8 +1,8 @@
 // A consumer warpgroup of a feed-forward block (sm_90a): 64 rows of a tile, from the first hidden columns to the last.
 //
 // Hidden sums become hidden numbers where wgmma leaves them, which is where the second product wants its left factor:
-// they never go through memory, and are rounded to the 16 bits in which they would lie there. While the numbers of a step
-// are multiplied, the sums of the next one become numbers; other warpgroups of the SM multiply meanwhile.
+// they never go through memory, and are rounded to the 16 bits in which they would lie there. While the numbers of a
+// step are multiplied, the sums of the next one become numbers; other warpgroups of the SM multiply meanwhile.
 #pragma once
 
 #include <wpk/kernels/epilogue/epilogue.cuh>
@@ -162,7 +162,7 @@ private:
         up_.advance();
         if (!isLast)
             return;
-        __syncwarp();                       // all lanes have looked at them
+        __syncwarp();                         // all lanes have looked at them
         pipelines_.rows.release(rows_.stage); // @rows_released
         rows_.advance();
     }

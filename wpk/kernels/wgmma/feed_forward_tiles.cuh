@@ -1,8 +1,8 @@
 // A feed-forward block by warpgroups (sm_90a): what lies in shared memory, and the producer that brings it.
 //
-// A tile is 64 rows for each consumer warpgroup of a block. The hidden columns are walked in steps, of each of which both
-// weights are rows: of the first one what makes these columns, of the second one what they are multiplied by. Where there
-// are as many stages as steps, weights come once and stay; else they come again for every tile.
+// A tile is 64 rows for each consumer warpgroup of a block. The hidden columns are walked in steps, of each of which
+// both weights are rows: of the first one what makes these columns, of the second one what they are multiplied by.
+// Where there are as many stages as steps, weights come once and stay; else they come again for every tile.
 #pragma once
 
 #include <wpk/kernels/barriers/early_launch.cuh>

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.graph_passes import producer
-from wpk.lowering.anchors.base import LoweredProblem, only_view, stored
+from wpk.lowering.anchors.base import LoweredProblem, stored
 from wpk.lowering.anchors.matmul import gemm_terms, operands_of
 from wpk.lowering.anchors.normed_product import NormedProductBody, is_normed_product
 from wpk.lowering.anchors.pieces import two_products, until

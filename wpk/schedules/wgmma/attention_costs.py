@@ -161,7 +161,8 @@ def _is_folded(expression: Expression) -> bool:
 
 def _needed(problem: Attention, columns: Columns) -> NDArray[np.int64]:
     """Count the registers of a consumer's thread."""
-    return value_of(_consumer_registers(problem), columns)
+    needed: NDArray[np.int64] = value_of(_consumer_registers(problem), columns)
+    return needed
 
 
 def _consumer_registers(problem: Attention) -> str:

@@ -1,8 +1,8 @@
 // A feed-forward block by warpgroups (sm_90a): e(h(norm(X) U) V) in one kernel, without the hidden rows in memory.
 //
-// A block has one to three consumer warpgroups, with 64 rows of a tile each (feed_forward_group.cuh), and a producer, which
-// TMA feeds them from (feed_forward_tiles.cuh). Persistent blocks compute tiles one after another. One of its warpgroups
-// computes hidden numbers while others multiply.
+// A block has one to three consumer warpgroups, with 64 rows of a tile each (feed_forward_group.cuh), and a producer,
+// which TMA feeds them from (feed_forward_tiles.cuh). Persistent blocks compute tiles one after another. One of its
+// warpgroups computes hidden numbers while others multiply.
 //
 // Problem and Schedule are named by feed_forward.py; maps: of the rows, of the first and of the second weight, each
 // (column, row).

@@ -115,9 +115,7 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
         """What feed_forward.cuh can compute."""
         steps = f"ceil_div({problem.hidden_size}, block_n)"
         return (
-            Limit(
-                f"1 <= warpgroups <= {MOST_GROUPS}", f"a block has 1 to {MOST_GROUPS} consumers"
-            ),
+            Limit(f"1 <= warpgroups <= {MOST_GROUPS}", f"a block has 1 to {MOST_GROUPS} consumers"),
             Limit(
                 f"0 < block_n <= {_MOST_WIDTH} and block_n % {_SLICE} == 0",
                 f"a step has whole slices of {_SLICE} hidden columns, at most {_MOST_WIDTH}",

@@ -1,8 +1,7 @@
 """What schedules of a feed-forward block by warpgroups take, and what they make the GPU do."""
 
-from dataclasses import replace
-
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,6 @@ _TILE_CYCLES = 1500.0
 
 def tight_swizzle(columns: int) -> int:
     """Return the bytes of a row of a box: the widest whose boxes end with the fewest zeros (kTightSwizzle)."""
-
     return min(_SWIZZLES, key=lambda swizzle: (-columns * _ELEMENT % swizzle, -swizzle))
 
 
@@ -177,7 +175,8 @@ def _staged_row_bytes(problem: FeedForward) -> float:
 
 def _needed(problem: FeedForward, columns: Columns) -> NDArray[np.int64]:
     """Count the registers of a consumer's thread."""
-    return value_of(_consumer_registers(problem, _OTHER_REGISTERS), columns)
+    needed: NDArray[np.int64] = value_of(_consumer_registers(problem, _OTHER_REGISTERS), columns)
+    return needed
 
 
 def _consumer_registers(problem: FeedForward, rest: Mapping[bool, str]) -> str:

@@ -34,9 +34,7 @@ def threads(needed: NDArray[np.int64], columns: Columns) -> Floats:
 
 def handed(needed: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
     """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs."""
-    counted: NDArray[np.int64] = np.where(
-        _hands(needed, columns), _by_groups(columns, _HANDED), 0
-    )
+    counted: NDArray[np.int64] = np.where(_hands(needed, columns), _by_groups(columns, _HANDED), 0)
     return counted
 
 
