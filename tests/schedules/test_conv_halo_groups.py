@@ -25,7 +25,10 @@ TILE = HaloSchedule(tile_p=7, tile_q=8, block_n=32, teams=2)
 
 CASES: dict[str, tuple[dict[str, Any], HaloSchedule]] = {
     "whole patches": ({"c": 128, "k": 64, "groups": 2, "n": 2}, TILE),
-    "two patches of a group": ({"c": 256, "k": 32, "groups": 2, "n": 2}, replace(TILE, block_n=16, patches=2)),
+    "two patches of a group": (
+        {"c": 256, "k": 32, "groups": 2, "n": 2},
+        replace(TILE, block_n=16, patches=2),
+    ),
     "one product of a patch": ({"c": 48, "k": 72, "groups": 3, "n": 3}, TILE),
     "three products of a patch": (
         {"c": 144, "k": 48, "groups": 3, "n": 2, "size": (9, 11)},
@@ -116,7 +119,9 @@ def test_the_batch_of_groups_is_decided_at_run_time(
     check_convolution(checking_execution, TEMPLATE, problem, replace(TILE, block_n=16), batch=3)
 
 
-def test_schedules_of_groups_compile_without_spills_and_with_the_registers_that_are_expected() -> None:
+def test_schedules_of_groups_compile_without_spills_and_with_the_registers_that_are_expected() -> (
+    None
+):
     problem = convolution(c=64, k=128, size=(56, 56), n=32, groups=2)
     schedule = HaloSchedule(8, 8, 64, teams=3, patches=1, persistent=132, early=1)
     assert TEMPLATE.why_illegal(problem, schedule, H200) is None
@@ -151,4 +156,6 @@ def test_persistent_blocks_are_dealt_out_evenly_to_groups() -> None:
     assert TEMPLATE.why_illegal(problem, persistent, H200) is None
     plan = TEMPLATE.kernel(problem, persistent)
     assert (evaluate(plan.grid[0], {}), *plan.grid[1:]) == (44, 1, 3)
-    assert "each group" in (TEMPLATE.why_illegal(problem, replace(TILE, persistent=130), H200) or "")
+    assert "each group" in (
+        TEMPLATE.why_illegal(problem, replace(TILE, persistent=130), H200) or ""
+    )
