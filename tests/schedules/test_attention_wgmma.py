@@ -263,7 +263,7 @@ FAULTS = [
     Fault(
         "a fragment's rows are exchanged", change("weights_packed", "pair[i % 2 * 2]", "pair[0]")
     ),
-    Fault("a consumer has another's rows", change("rows_of_consumer", "group() *", "0 *")),
+    Fault("a consumer has another's rows", change("rows_of_consumer", "group *", "0 *")),
     Fault("slices lie elsewhere", change("slice_across", "slice *", "2 * slice *")),
     Fault(
         "the second box of a row is the first",

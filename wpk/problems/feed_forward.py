@@ -19,10 +19,12 @@ from wpk.problems.phrases import extent_words, sentence
 from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic
 from wpk.problems.resized_layout import resized
 from wpk.problems.signs import TIMES
-from wpk.problems.squeeze import whole_runs
+from wpk.problems.squeeze import RUN, whole_runs
 
 _SUMMED = (0, 1)  # strides of sums: one for each column
 _ODD_ROWS, _ODD_HIDDEN = (131, 65), (88, 40)
+_MANY_ROWS = 25411
+"""Of siblings whose persistent blocks have several tiles: more than 132 tiles of 192 rows."""
 
 
 @dataclass(frozen=True)
@@ -200,10 +202,14 @@ class FeedForward(Problem):
 
     def _siblings(self) -> Iterator["FeedForward | None"]:
         of_n = unit_of(1, self.y, *self.epilogue.operands)
-        for k in ragged(self.k, unit_of(1, self.x), 33):
-            for n in (k, *ragged(self.n, of_n, 33)):
-                for rows in _ODD_ROWS:
-                    for hidden_size in _ODD_HIDDEN:
+        many = (_MANY_ROWS,) if self.m.value > _MANY_ROWS else ()
+        # Of nearly as many hidden columns there are as many steps, so that weights stay that do.
+        hidden = (*_ODD_HIDDEN, ragged(self.hidden_size, RUN)[-2])
+        widths = ragged(self.k, unit_of(1, self.x), 33)
+        for rows in (*_ODD_ROWS, *many):
+            for k in widths:
+                for n in (k, *ragged(self.n, of_n, 33)):
+                    for hidden_size in hidden:
                         yield self._resized(rows, k, hidden_size, n)
 
     def _resized(self, rows: int, k: int, hidden_size: int, n: int) -> "FeedForward | None":
