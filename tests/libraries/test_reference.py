@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 from subjects.problems import channels_first, convolution
 from support.problems.attentions import attention
+from support.problems.feed_forwards import feed_forward
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, Scalar, apply
@@ -172,3 +173,17 @@ def test_scores_that_a_mask_replaces_allow_no_more_than_others() -> None:
     y = weights / weights.sum(axis=-1, keepdims=True) @ v
     assert worst_error(y, case) <= 1.0
     assert worst_error(y * 1.001, case) > 1.0
+
+
+def test_hidden_rows_are_rounded_once_and_no_coarser() -> None:
+    problem = feed_forward(64, 48, 96, norm=NormKind.LAYER, activation="relu")
+    case = random_case(problem, 0)
+    x, up, down, bias, _, shift, residual = (each.astype(np.float64) for each in case.operands)
+    d = x - x.mean(axis=-1, keepdims=True)
+    rows = d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + 1e-5)
+    hidden = np.maximum(rows @ up[:, :48].T + bias, 0)
+    assert worst_error((hidden @ down[:, :48] + shift + residual).astype(np.float16), case) <= 1.0
+    kept = hidden.astype(np.float16).astype(np.float64)
+    assert worst_error((kept @ down[:, :48] + shift + residual).astype(np.float16), case) <= 1.0
+    coarse = np.round(hidden * 2**5) / 2**5
+    assert worst_error((coarse @ down[:, :48] + shift + residual).astype(np.float16), case) > 1.0
