@@ -98,7 +98,10 @@ CASES = (
     Case("recurrence_simt", RECURRENT, "w r", "fp32", ("gemm_simt", "elementwise")),
     Case("recurrence_mma", RECURRENT, "w r", "fp16", ("gemm_mma", "elementwise")),
     Case("squeeze", SQUEEZED, "d u"),
-    Case("feed_forward_wgmma", BLOCK, "u b w c", "fp16", changed=("fuse-feed-forwards:*",)),
+    Case(
+        *("feed_forward_wgmma", BLOCK, "v u b w c", "fp16", ("gemm_mma",)),
+        changed=("fuse-feed-forwards:*",),
+    ),
     Case("pooling", POOL),
     Case("roi_align", REGIONS),
     Case("reduction", SUM),

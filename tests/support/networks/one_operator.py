@@ -22,9 +22,9 @@ NORMED = f"""{H} g (float[37, 48] x, float[48, 64] v, float[64, 64] u, float[64]
     n = LayerNormalization(r, g, b)  y = MatMul(n, w) }}"""
 BY_COLUMNS = f"""{H.replace("17", "20")} g (float[70, 48] x, float[48, 40] w, float[40] b) => (float[70, 40] y) {{
     a = Softmax(x)  p = MatMul(a, w)  s = Add(p, b)  e = Gelu(s)  y = Softmax(e) }}"""
-BLOCK = f"""{H.replace("17", "20")} g (float[2, 37, 48] x, float[48, 72] u, float[72] b, float[72, 48] w, float[48] c)
-    => (float[2, 37, 48] y) {{ n = LayerNormalization(x, c)  h = MatMul(n, u)  i = Add(h, b)  e = Gelu(i)
-    o = MatMul(e, w)  y = Add(o, x) }}"""
+BLOCK = f"""{H.replace("17", "20")} g (float[2, 37, 48] x, float[48, 48] v, float[48, 72] u, float[72] b, float[72, 48] w, float[48] c)
+    => (float[2, 37, 48] y) {{ p = MatMul(x, v)  n = LayerNormalization(p, c)  h = MatMul(n, u)  i = Add(h, b)
+    e = Gelu(i)  o = MatMul(e, w)  y = Add(o, p) }}"""
 FEW_ROWS = f"""{H} g (float[3, 49] x, float[49, 23] w) => (float[3, 23] y) {{ y = MatMul(x, w) }}"""
 ATTENTION = f"""{H} g (float[1, 19, 32] x, float[32, 32] a, float[32, 32] b, float[32, 32] c)
     => (float[1, 19, 32] y) <int64[4] heads = {{1, 19, 2, 16}}, int64[3] back = {{1, 19, 32}}> {{
