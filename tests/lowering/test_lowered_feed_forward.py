@@ -7,6 +7,7 @@ import onnx
 import pytest
 from support.networks.drawn_weights import parse_model
 
+from wpk.commands.verification import verify
 from wpk.dtypes import DType, Precision
 from wpk.graph_passes import every_site
 from wpk.lowering.lowered_model import LoweredModel
@@ -103,12 +104,13 @@ def test_sums_are_of_the_weights_as_they_lie(tmp_path: Path) -> None:
 def test_a_plan_with_joined_products_agrees_with_the_model(
     name: str, precision: str, tmp_path: Path
 ) -> None:
-    plan = tmp_path / "model.plan"
-    optimize(write(name, tmp_path), plan, target="h200", precision=precision, changed_sites=JOINED)
+    model, plan = write(name, tmp_path), tmp_path / "model.plan"
+    optimize(model, plan, target="h200", precision=precision, changed_sites=JOINED)
     written = read_plan(plan).plan
     makers = [step.candidate.maker.name for step in written.steps]
     assert makers.count("feed_forward_wgmma") == 1
     assert {check.outcome for check in written.checks} == {Outcome.OK}
+    assert verify(plan, model, device="cpu", check="quick").passed, "which takes the same form"
 
 
 def test_usually_both_products_are_operators(tmp_path: Path) -> None:

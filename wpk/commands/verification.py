@@ -25,7 +25,7 @@ from wpk.model_source import Model, model_file
 from wpk.plan import CheckMode, Paths, PlanBundle, bundle_of
 from wpk.progress import Progress
 from wpk.report import shown
-from wpk.targets import has_clusters
+from wpk.targets import has_clusters, has_warpgroups
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,7 @@ def compare(
             fallback=made.fallback,
             driven=True,
             clusters=has_clusters(bundle.plan.arch),
+            warpgroups=has_warpgroups(bundle.plan.arch),
         )
         proof = prove_passes(lowered, scope, progress)
         code = compare_machine_code(bundle, progress)
