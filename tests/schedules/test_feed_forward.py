@@ -289,6 +289,7 @@ FAULTS = [
     Fault("a consumer looks at another's rows", change("rows_of_norm", "group() *", "0 *")),
     Fault("warps look at the same rows", change("rows_looked", "warpIndex() % 4 *", "0 *")),
     Fault("columns have what belongs to others", change("columns_of_step", "step *", "0 *")),
+    Fault("a slice has another's sums", change("hidden_packed", "sums[slice]", "sums[0]")),
     Fault("slices lie elsewhere", change("slice_across", "slice *", "2 * slice *")),
     Fault(
         "the second box of a row is the first",

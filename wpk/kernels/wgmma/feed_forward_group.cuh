@@ -185,8 +185,10 @@ private:
         const auto& sums = reinterpret_cast<const float(&)[kSlices][2][4]>(sums_);
         WPK_UNROLL
         for (int slice = 0; slice < kSlices; ++slice)
-            pieces_[slice].pack(hidden[slice], sums[slice], 0, scale_.sums(),
-                columns_.at(0, step * Shape::columns + slice * 16)); // @hidden_packed
+        {
+            const Window window = columns_.at(0, step * Shape::columns + slice * 16);
+            pieces_[slice].pack(hidden[slice], sums[slice], 0, scale_.sums(), window); // @hidden_packed
+        }
     }
 
     const Pipelines& pipelines_;
