@@ -12,7 +12,7 @@ import numpy as np
 
 from wpk.performance.bound import Bound
 from wpk.performance.units import ordinary_peak
-from wpk.performance.waves import Grids, overlapped
+from wpk.performance.waves import OVERLAP, OVERLAP_BESIDE, Grids, overlapped
 from wpk.performance.work import Floats, Work
 from wpk.problems import Problem
 from wpk.targets import Target
@@ -56,7 +56,8 @@ def estimate_of(grids: Grids, bound: Bound) -> Floats:
     achieved = ACHIEVED_STRAIGHT if work.straight else ACHIEVED_GLOBAL
     memory = np.full(l2.shape, beyond / (target.global_bandwidth * achieved))
     moving = (np.maximum(l2, memory),) if work.straight else (l2, memory)
-    seconds = overlapped(grids.waves, *moving)
+    order = OVERLAP_BESIDE if work.by_warpgroups else OVERLAP
+    seconds = overlapped(grids.waves, *moving, order=order)
     total: Floats = target.launch_seconds + np.maximum(seconds, bound.seconds)
     return total - np.where(work.early, EARLY_SECONDS, 0.0)
 

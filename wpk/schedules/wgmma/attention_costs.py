@@ -23,6 +23,10 @@ _OTHER_REGISTERS = (
 )
 _LOADING_REGISTERS = 30  # addresses of the scores' operands
 _TWO_STEPS = 8  # of two steps, which ptxas unrolls and mixes: those of 128 keys took 170 to 195 where they could have them
+_WEIGHED_REGISTERS, _VALUED_REGISTERS = 6, 30
+"""The same of a block whose keys are all in one step: beside scores that become weights, and beside weights whose values are
+added up. Blocks of 64 to 192 keys of 32 to 128 elements have at most 9 fewer."""
+
 _LAUNCHED = {1: 255, 2: 168, 3: 128}
 """Registers that a thread of a block of so many consumers can have: ptxas sets them aside by whole warpgroups, and
 the producer is in one more."""
@@ -202,14 +206,20 @@ def _by_groups(columns: Columns, registers: Mapping[int, int]) -> NDArray[np.int
 
 
 def _consumer_registers(problem: Attention) -> str:
-    """Of scores, their weights of 16 bits, their operands, the weighted values, and the rest."""
-    operands = len(problem.scores.operands)
-    others = _OTHER_REGISTERS + _LOADING_REGISTERS * (operands > 0)
-    counted = f"{3 + 2 * operands} * block_n // 4 + {_whole(problem.width) // 2 + others}"
+    """Of scores, their weights of 16 bits, their operands, the weighted values, and the rest.
+
+    Where one step has all keys, scores are weights before values are added up; three quarters of the weights live beside them.
+    """
+    operands, values = len(problem.scores.operands), _whole(problem.width) // 2
+    loading = _LOADING_REGISTERS * (operands > 0)
+    counted = f"{3 + 2 * operands} * block_n // 4 + {values + _OTHER_REGISTERS + loading}"
     if problem.lengths is not None:  # how many steps there are is not known before a run
         return counted
-    two = f"(block_n < {problem.keys}) * ({problem.keys} <= 2 * block_n)"
-    return f"{counted} + {_TWO_STEPS} * {two}"
+    weighed = f"{11 + 8 * operands} * block_n // 16 + {_WEIGHED_REGISTERS}"
+    valued = f"block_n // 4 + {values + _VALUED_REGISTERS}"
+    two = f"{_TWO_STEPS} * ({problem.keys} <= 2 * block_n)"
+    more = f"block_n < {problem.keys}"
+    return f"(1 - ({more})) * (max({weighed}, {valued}) + {loading}) + ({more}) * ({counted} + {two})"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
