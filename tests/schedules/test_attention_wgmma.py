@@ -97,6 +97,16 @@ def test_adds_causal_masks_and_biases(dtype: DType, checking_execution: Any) -> 
     check_attention(checking_execution, WGMMA, problem, SCHEDULE, masks=masks)
 
 
+def test_adds_masks_where_one_step_has_all_keys(checking_execution: Any) -> None:
+    queries, keys = 70, 128
+    schedule = AttentionWgmmaSchedule(2, 128, 1, 0, 1)
+    problem = attention(queries, keys, 32, batch=(2, 2), mask=(0, 0, keys, 1), scale=0.3, width=24)
+    assert WGMMA.why_illegal(problem, schedule, H200) is None
+    masks = np.random.default_rng(2).standard_normal((queries, keys)).astype(np.float32)
+    masks[np.triu_indices(queries, 1, keys)] = -np.inf
+    check_attention(checking_execution, WGMMA, problem, schedule, masks=masks)
+
+
 def _lying_apart(problem: Attention) -> Attention:
     """Queries, keys and values beside each other in one row, the keys' matrices all one."""
     q, k, v = problem.q, problem.k, problem.v
