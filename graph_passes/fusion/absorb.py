@@ -20,13 +20,11 @@ from wpk.graph_passes.core.kinds import (
     is_widening,
     numbers_of,
 )
-from wpk.graph_passes.core.query import is_graph_output, is_op, made_by, producer
+from wpk.graph_passes.core.query import REDUCTIONS, is_graph_output, is_op, made_by, producer
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters, takes_restoration
 from wpk.graph_passes.movement.chains.views import Views, trace, views_before
 
-# Operators whose operands are read through strides anyway, so that views before them go inside
-# even when they move nothing: split heads then never appear as values.
-_READ_IN_PLACE = ("Gemm", "MatMul")
+_PRODUCTS = ("Gemm", "MatMul")
 
 
 def absorb_views(clusters: Clusters) -> None:
@@ -48,7 +46,7 @@ def _absorb_inputs(clusters: Clusters) -> list[tuple[gs.Node, gs.Tensor, str]]:
                 made_here = producer(tensor)
                 if made_here is None or clusters.owner.get(id(made_here)) is cluster:
                     continue
-                chain, reason = _chain_before(clusters, node, tensor)
+                chain, reason = _chain_before(clusters, cluster, node, tensor)
                 if chain:
                     cluster.chains[tensor.name] = chain
                 if reason is not None:
@@ -57,7 +55,7 @@ def _absorb_inputs(clusters: Clusters) -> list[tuple[gs.Node, gs.Tensor, str]]:
 
 
 def _chain_before(
-    clusters: Clusters, node: gs.Node, tensor: gs.Tensor
+    clusters: Clusters, cluster: Cluster, node: gs.Node, tensor: gs.Tensor
 ) -> tuple[Sequence[gs.Node], str | None]:
     """Return the views and then the cast, or restoration, that end in ``tensor``, and why the views stay outside."""
     maker = made_by(tensor, "Cast")
@@ -80,8 +78,17 @@ def _chain_before(
     reason = described.why_too_many() or _why_no_batch(node, tensor, described)
     if reason is not None:
         return cast, reason
-    wanted = is_op(node, *_READ_IN_PLACE) or described.moves() or bool(cast)
+    wanted = _reads_in_place(cluster, node) or described.moves() or bool(cast)
     return ([*views, *cast] if wanted else []), None
+
+
+def _reads_in_place(cluster: Cluster, node: gs.Node) -> bool:
+    """Whether ``node`` is read through strides anyway, so that views before it go inside even where they move nothing.
+
+    Split heads, and halves of channels that are added, then never appear as values.
+    """
+    anchor = cluster.anchor
+    return is_op(node, *_PRODUCTS) or (anchor is not None and is_op(anchor, *REDUCTIONS))
 
 
 def _why_no_batch(node: gs.Node, tensor: gs.Tensor, views: Views) -> str | None:

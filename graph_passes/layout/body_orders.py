@@ -6,6 +6,7 @@
     MatMul(Transpose(Reshape(x)), w)         x in NCHW, its pixels the rows of a product, lies best in NHWC
     Attention(Transpose(Reshape(x)), ..)     x in NCHW, its channels the rows of heads, lies best in NHWC
     Relu(x), to be written channels last     x lies best like the result
+    ReduceSum(Reshape(x)), likewise          x lies best so that only the axes that go are taken out
 
 An order is a list: at each place in memory, slowest first, an axis of the tensor.
 """
@@ -17,7 +18,8 @@ from math import prod
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.kinds import ANCHORS, ROWS, SOFTMAX, SPATIAL, is_elementwise
-from wpk.graph_passes.core.query import Dims, dims, is_op, producer, rank
+from wpk.graph_passes.core.query import REDUCTIONS, Dims, dims, is_op, producer, rank
+from wpk.graph_passes.core.reductions import reduced_axes
 from wpk.graph_passes.layout.axes import RANKS, to_last
 from wpk.graph_passes.movement.chains.reshape_chains import permutation
 from wpk.graph_passes.movement.chains.views import trace, views_before
@@ -125,10 +127,25 @@ def _orders_of(tensor: gs.Tensor, start: gs.Tensor, order: Order) -> Iterator[Or
             )
         elif split is not None and (whole := _joined(order, split)) is not None:
             yield from _orders_of(tensor, maker.inputs[0], whole)
+    elif is_op(maker, *REDUCTIONS):
+        for before in _orders_before_reduction(maker, order):
+            yield from _orders_of(tensor, maker.inputs[0], before)
     elif is_elementwise(maker) or is_op(maker, *ANCHORS):
         for each in maker.inputs:
             if rank(each) == len(order):
                 yield from _orders_of(tensor, each, order)
+
+
+def _orders_before_reduction(node: gs.Node, order: Order) -> Iterator[Order]:
+    """The orders of what is reduced that leave the rest in ``order``: those of the axes that go lie at one place, any."""
+    gone = reduced_axes(node)
+    if gone is None:
+        return
+    keeps = rank(node.outputs[0]) == rank(node.inputs[0])
+    stays = [axis for axis in range(rank(node.inputs[0]) or 0) if keeps or axis not in gone]
+    rest = [axis for axis in (stays[each] for each in order) if axis not in gone]
+    for place in range(len(rest) + 1):
+        yield [*rest[:place], *gone, *rest[place:]]
 
 
 def _merged_axes(before: Dims | None, behind: Dims | None) -> list[list[int]] | None:

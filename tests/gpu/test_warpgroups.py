@@ -42,10 +42,11 @@ pytestmark = pytest.mark.gpu
 
 
 def convolution(
-    c: int, k: int, size: int, filter: int, stride: int, n: int, precision: Precision
+    c: int, k: int, size: int, filter: int, stride: int, n: int, unit: Precision, groups: int = 1
 ) -> Convolution:
     """Same padding, with bias, residual and ReLU."""
-    return problems.convolution(c, k, size, filter, stride=stride, n=n, precision=precision, **TAIL)
+    given: dict[str, Any] = {"stride": stride, "n": n, "precision": unit, "groups": groups}
+    return problems.convolution(c, k, size, filter, **given, **TAIL)
 
 
 def matmul(m: int, n: int, k: int, precision: Precision, *, constant: bool = True) -> Matmul:
@@ -64,6 +65,8 @@ PROBLEMS: dict[str, Convolution | Matmul] = {
     "1x1": convolution(256, 64, 56, 1, 1, 1, HALF),
     "5x5, 72 channels": convolution(72, 40, 9, 5, 1, 5, HALF),
     "24 channels": convolution(24, 144, 13, 3, 1, 2, BRAIN),
+    "two groups of 64": convolution(128, 192, 17, 3, 1, 3, HALF, groups=2),
+    "three groups of 32, stride 2": convolution(96, 96, 15, 3, 2, 2, BRAIN, groups=3),
     "limits, 1x1": limited(convolution(448, 128, 14, 1, 1, 3, HALF), upper=False),
     "both limits, 1x1": limited(convolution(72, 64, 14, 1, 1, 3, BRAIN), upper=True),
     "tf32, limits, 1x1": limited(convolution(192, 128, 14, 1, 1, 3, SINGLE), upper=False),

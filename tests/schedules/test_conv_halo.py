@@ -232,7 +232,6 @@ REFUSALS = [
     (convolution(precision=Precision.FP32), H200, "fp32"),
     (convolution(c=1024), H200, "16 filters of 9 taps and 1024 channels take 3"),
     (limited(convolution(pads=(0, 0, 0, 0))), H200, "limits"),
-    (replace(RESNET, groups=2), H200, "2 groups"),
     (replace(RESNET, transposed=True), H200, "transposed"),
     (convolution(c=58), H200, "16"),
     (RESNET, A100, "wgmma"),

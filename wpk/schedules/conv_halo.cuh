@@ -1,8 +1,9 @@
 // Convolution by warpgroups over filters and patches kept in shared memory (tile_halo.cuh, sm_90a).
 //
 // Grid: teams' tiles of output pixels of all images, or persistent blocks, which compute them one after another; tiles
-// of filters. Problem and Schedule are named by conv_halo.py; maps: the input's (channel, w, h, image), the filters'
-// (channel, tap, filter).
+// of a group's filters; groups. Problem and Schedule are named by conv_halo.py; maps: the input's (channel, w, h,
+// image), the filters' (channel, tap, filter). A group's channels are whole patches' 128 bytes, or whole products of
+// one patch: then it holds its neighbours' channels, too, which nobody multiplies.
 #pragma once
 
 #include <wpk/kernels/epilogue/constant_prefetch.cuh>
@@ -17,14 +18,16 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
 {
     using T = typename Problem::Multiply;
     using Shape = HaloShape<T, Problem, Schedule>;
-    constexpr int kConsumers = Shape::teams * Shape::warpsM,
-                  kStored = Problem::k + Problem::y_padding; // warps, columns
+    constexpr int kConsumers = Shape::teams * Shape::warpsM; // warps
     constexpr bool kEarly = Schedule::early != 0;
     WPK_SHARED(unsigned char, shared);
     static_assert(Schedule::shared_bytes == HaloMemory<Shape>::kBytes, "Python and C++ count the same shared memory");
 
     const HaloMemory<Shape> memory{sharedAddress(shared)};
-    const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
+    const int group = Problem::groups == 1 ? 0 : static_cast<int>(blockIdx.z);
+    const int filters = (group + 1) * Problem::k; // up to the group's last
+    const int stored = group + 1 == Problem::groups ? filters + Problem::y_padding : filters;
+    const int firstFilter = group * Problem::k + static_cast<int>(blockIdx.y) * Shape::blockN; // @filters_of_group
     const bool isConsumer = warpIndex() < kConsumers;
     const int team = isConsumer ? warpIndex() / Shape::warpsM : warpIndex() - kConsumers;
     const bool isProducer = !isConsumer && laneIndex() == 0;
@@ -38,7 +41,7 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
     }
     const auto window = [=](const decltype(tiles.tile())& tile)
     {
-        return OutputWindow{tile, inputs.at + 2, y, Shape::kPixels, Problem::k, kStored}.from(0, firstFilter);
+        return OutputWindow{tile, inputs.at + 2, y, Shape::kPixels, filters, stored}.from(0, firstFilter);
     };
     if (isConsumer && !tiles.isDone())
     {
@@ -52,7 +55,7 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
         waitForPrevious();
     if (isProducer)
     {
-        feedTeam<Problem>(memory, maps.at[0], team, tiles);
+        feedTeam<Problem>(memory, maps.at[0], group * Problem::c, team, tiles); // @channels_of_group
         if (kEarly)
             releaseNext();
     }

@@ -63,20 +63,19 @@ _SMALLEST = HaloSchedule(tile_p=4, tile_q=14, block_n=16)
 
 
 class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
-    """Plain, strided and dilated convolutions of several taps over channels-last images, without fp32."""
+    """Plain, grouped, strided and dilated convolutions of several taps over channels-last images, without fp32."""
 
     name: ClassVar[str] = "conv_halo"
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Convolution
     schedule_type = HaloSchedule
 
     def why_not(self, problem: Convolution, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        if (reason := convolution_copies.why_not(problem, target)) is not None:
+        reason = convolution_copies.why_not(problem, target)
+        if (reason := reason or convolution_copies.why_no_groups(problem)) is not None:
             return reason
-        if problem.groups > 1:
-            return f"{problem.groups} groups: a patch has the channels of one"
         if isinstance(problem, ClampedConvolution):
             return "limits of the input: a patch is multiplied as it lies"
         if problem.precision is Precision.INT8:
@@ -89,7 +88,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         smallest = HaloTiles(problem, _SMALLEST.columns()).shared_bytes[0]
         if smallest > target.max_shared_block:
             return (
-                f"{_SMALLEST.block_n} filters of {taps} taps and {problem.c} channels take {smallest:.0f} "
+                f"{_SMALLEST.block_n} filters of {taps} taps and {problem.c // problem.groups} channels take {smallest:.0f} "
                 f"bytes with a patch, a block has {target.max_shared_block}"
             )
         return why_too_large(problem)
@@ -99,7 +98,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         return {
             "tile_p": up_to((1, 2, 4, 7, 8, 14, 16), problem.p),
             "tile_q": up_to((4, 7, 8, 14, 16, 28, 32), problem.q),
-            "block_n": up_to((16, 32, 64, 128, 256), problem.k),
+            "block_n": up_to((16, 32, 64, 128, 256), problem.k // problem.groups),
             "teams": (1, 2, 3, 4, 6),
             "patches": (1, 2, 3),
             "carry": (0, 1) if carries(problem) else (0,),
@@ -134,8 +133,9 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
                 **view.dilation_members(),
+                "groups": problem.groups,
             },
-            grid=(_blocks(problem, tiles, schedule), int(tiles.across[0]), 1),
+            grid=(_blocks(problem, tiles, schedule), int(tiles.across[0]), problem.groups),
             threads=int(tiles.threads[0]),
             shared_bytes=int(tiles.shared_bytes[0]),
             tensor_maps=(
@@ -154,10 +154,10 @@ def _persistent_axis(problem: Convolution, target: Target) -> tuple[int, ...]:
 
 
 def _blocks(problem: Convolution, tiles: HaloTiles, schedule: HaloSchedule) -> DimExpr:
-    """Along the grid's first axis: those of one tile of filters."""
+    """Along the grid's first axis: those of one tile of a group's filters."""
     all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
     needed = ceil_div(all_tiles, schedule.teams)
-    persistent = schedule.persistent // int(tiles.across[0])
+    persistent = schedule.persistent // int(tiles.across[0] * problem.groups)
     return minimum(needed, persistent) if persistent else needed
 
 

@@ -6,6 +6,7 @@ from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import packings
 from wpk.schedules.wgmma.tensor_copies import (
     ALIGNMENT,
+    PRODUCT_BYTES,
     SWIZZLE,
     box_depth,
     why_no_warpgroups,
@@ -32,6 +33,22 @@ def why_not(problem: Convolution, target: Target) -> str | None:
     stored = problem.precision.storage
     reason = why_not_copied("x", x.dtype, stored, x.alignment, (c, n, h, w))
     return reason or _why_no_strides(problem)
+
+
+def why_no_groups(problem: Convolution) -> str | None:
+    """Say why boxes do not keep groups apart; None if they do."""
+    if problem.groups == 1:
+        return None
+    channels, depth = problem.c // problem.groups, box_depth(problem.precision)
+    product = PRODUCT_BYTES // problem.precision.storage.bytes
+    if channels % depth and (channels > depth or channels % product):
+        return (
+            f"{problem.groups} groups of {channels} channels: products have {product} of them, and boxes {depth}, "
+            "which would be of several groups"
+        )
+    if isinstance(problem, ClampedConvolution):
+        return f"{problem.groups} groups of an input between limits, which are those of one"
+    return None
 
 
 def packing(problem: Convolution) -> str:

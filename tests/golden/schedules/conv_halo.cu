@@ -20,6 +20,7 @@ struct Problem {
   static constexpr int y_padding = 0;
   static constexpr int dilation_h = 1;
   static constexpr int dilation_w = 1;
+  static constexpr int groups = 1;
 };
 
 struct Schedule {

@@ -37,10 +37,35 @@ def _last_function(graph: gs.Graph) -> gs.Function:
         ),
         ("float[2, 6, 5, 4] x", "y = LayerNormalization(x, s)", Weight.NONE, Weight.ROWS, True),
         ("float[2, 6, 5, 4] x", "y = MatMul(x, w)", Weight.NONE, Weight.PRODUCT, True),
+        (
+            "float[2, 8, 6, 5] x",
+            "r = Reshape(x, halves)  y = ReduceSum<keepdims = 0>(r, one)",
+            Weight.NONE,
+            Weight.NONE,
+            True,
+        ),
+        (
+            "float[2, 8, 6, 5] x",
+            "r = Reshape(x, pairs)  y = ReduceSum<keepdims = 0>(r, two)",
+            Weight.NONE,
+            Weight.NONE,
+            True,
+        ),
+        (
+            "float[2, 8, 6, 5] x",
+            "r = Reshape(x, halves)  y = ReduceSum<keepdims = 0>(r, four)",
+            Weight.NONE,
+            Weight.NONE,
+            False,
+        ),
+        ("float[2, 8, 6, 5] x", "y = ReduceSum(x, two)", Weight.NONE, Weight.NONE, True),
     ],
 )  # fmt: skip
 def test_an_order_is_asked_for_through_transposes(load, given, body, last, as_is, as_result):
-    text = f"{H} g ({given}, float[4, 4, 1, 1] w, float[4] s) => (float[a, b, c, d] y) {{ {body} }}"
+    text = f"""{H} g ({given}, float[4, 4, 1, 1] w, float[4] s) => (float[a, b, c, d] y)
+        <int64[5] halves = {{2, 2, 4, 6, 5}}, int64[5] pairs = {{2, 4, 2, 6, 5}},
+        int64[1] one = {{1}}, int64[1] two = {{2}}, int64[1] four = {{4}}>
+        {{ {body} }}"""
     function = _last_function(load(text, constants="w s"))
     assert weight_of(function, 0, [0, 2, 3, 1]) == last
     assert weight_of(function, 0, [0, 1, 2, 3]) == as_is

@@ -83,6 +83,23 @@ def test_squeeze_and_excite_stays_channels_last(prove):
     ]  # fmt: skip
 
 
+def test_halves_of_channels_that_are_added_stay_channels_last(prove):
+    """Split attention (ResNeSt, arXiv 2004.08955): a convolution's channels are two images, weighed and added."""
+    proof = prove(
+        f"""{H} g (float[2, 8, 6, 6] x, float[8, 4, 3, 3] w, float[4, 4, 1, 1] v,
+        float[1, 2, 4, 1, 1] k) => (float[2, 4, 4, 4] y)
+        <int64[5] halves = {{2, 2, 4, 4, 4}}, int64[1] one = {{1}}> {{
+        a = Conv<group = 2>(x, w)  b = Reshape(a, halves)  c = Mul(b, k)
+        s = ReduceSum<keepdims = 0>(c, one)  y = Conv(s, v) }}""",
+        FuseAndLayOut(),
+        constants="w v k",
+        rewritten=5,
+    )
+    assert kinds(proof) == ["conv", "mul_reducesum", "conv"]
+    assert body(proof, 0) == ["Conv", "Transpose"]
+    assert body(proof, 1) == ["Transpose", "Reshape", "Mul", "ReduceSum", "Transpose"]
+
+
 MOVES = {
     "concat": "m = Concat<axis = 1>(a, a)",
     "concat with the input": "m = Concat<axis = 1>(a, x)",

@@ -127,9 +127,9 @@ WPK_DEVICE void askForFilters(const HaloMemory<Shape>& memory, const TensorMap* 
     }
 }
 
-// Asks for all patches of a team's tiles, each as soon as its slot is free.
+// Asks for all patches of a team's tiles, each as soon as its slot is free; channels are those from the first on.
 template <class Problem, class Shape, class Tiles>
-WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, int team, Tiles tiles)
+WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, int firstChannel, int team, Tiles tiles)
 {
     const auto patches = memory.patches(team);
     PipelineState<Shape::patches> state;
@@ -145,7 +145,7 @@ WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, 
             patches.acquire(state.stage, state.phase ^ 1, Shape::patchBytes);
             // @patch_copied
             copyTensor(memory.patch(team, state.stage), map, patches.full(state.stage),
-                {chunk * Shape::kBoxDepth, w, h, tile.image});
+                {firstChannel + chunk * Shape::kBoxDepth, w, h, tile.image});
             state.advance();
         }
     }

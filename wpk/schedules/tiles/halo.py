@@ -15,7 +15,7 @@ from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.tiles.pixels import patch_sides
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
-from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth
+from wpk.schedules.wgmma.tensor_copies import PRODUCT_BYTES, SWIZZLE, box_depth
 from wpk.schedules.wgmma.widths import POWERS, WIDTHS
 from wpk.targets import Target
 
@@ -73,15 +73,16 @@ def limits(problem: Convolution) -> Sequence[Limit]:
 
 def useful_limits(problem: Convolution) -> Sequence[Limit]:
     """No patch stays empty, and persistent blocks are dealt out evenly."""
-    across = f"ceil_div({problem.k + problem.y.padding}, block_n)"
+    stored = problem.k // problem.groups + problem.y.padding
+    across = f"ceil_div({stored}, block_n) * {problem.groups}"
     return (
         Limit(
             f"persistent > 0 or patches <= {_chunks(problem)}",
             "channels of one tile fill all patches",
         ),
         Limit(
-            f"persistent % {across} == 0",
-            "each tile of filters has the same number of persistent blocks",
+            f"persistent % ({across}) == 0",
+            "each tile of filters of each group has the same number of persistent blocks",
         ),
     )
 
@@ -93,8 +94,8 @@ def carries(problem: Convolution) -> bool:
 
 
 def _chunks(problem: Convolution) -> int:
-    """Patches that hold all channels, 128 bytes of each pixel's."""
-    return -(-problem.c // box_depth(problem.precision))
+    """Patches that hold all channels of a group, 128 bytes of each pixel's."""
+    return -(-problem.c // problem.groups // box_depth(problem.precision))
 
 
 @dataclass(frozen=True)
@@ -111,8 +112,15 @@ class HaloTiles:
 
     @property
     def chunks(self) -> int:
-        """Patches that hold all channels."""
+        """Patches that hold all channels of a group."""
         return _chunks(self.problem)
+
+    @property
+    def depth(self) -> int:
+        """Channels of a patch that are multiplied: whole products of a group's."""
+        problem, unit = self.problem, self.problem.precision
+        product = PRODUCT_BYTES // unit.storage.bytes
+        return min(-(-problem.c // problem.groups // product) * product, box_depth(unit))
 
     @property
     def taps(self) -> int:
@@ -122,8 +130,8 @@ class HaloTiles:
 
     @cached_property
     def across(self) -> Counts:
-        """Tiles of the columns that are written: filters and y's padding."""
-        stored = self.problem.k + self.problem.y.padding
+        """Tiles of the columns that a group writes: filters and, the last one, y's padding."""
+        stored = self.problem.k // self.problem.groups + self.problem.y.padding
         across: Counts = -(-stored // self.columns["block_n"])
         return across
 
@@ -150,7 +158,8 @@ class HaloTiles:
     def blocks(self) -> Counts:
         """Blocks that have a tile for each of their teams, of all filters."""
         tiles = self.problem.n.value * self.tiles_of_image
-        blocks: Counts = -(-tiles // np.maximum(self.columns["teams"], 1)) * self.across
+        across = self.across * self.problem.groups
+        blocks: Counts = -(-tiles // np.maximum(self.columns["teams"], 1)) * across
         return blocks
 
     @cached_property
@@ -193,7 +202,7 @@ class HaloTiles:
             stored_slots=stored_slots(self.problem),
             fetched_together=fetched_together(self.problem),
         )
-        step = self.taps * box_depth(self.problem.precision)
+        step = self.taps * self.depth
         tiles = {
             "block_m": columns["teams"] * self.groups * GROUP_ROWS,
             "block_n": columns["block_n"],
@@ -212,12 +221,13 @@ class HaloTiles:
         down = self.problem.filter[0]
         loaded = np.where(columns["carry"] == 1, (down + 1) / (2 * down), 1.0)
         rows = columns["teams"] * self.groups * (GROUP_ROWS * loaded + columns["block_n"])
+        multiplied = self.depth * self.problem.precision.storage.bytes
         return TileCosts(
             unit=self.problem.precision,
             threads=self.threads,
             shared_bytes=self.shared_bytes,
             registers=self.registers,
-            loads=rows * SWIZZLE * self.taps / PORT_BYTES * WARP / self.threads,
+            loads=rows * multiplied * self.taps / PORT_BYTES * WARP / self.threads,
             stages=columns["patches"].astype(np.float64),
             slots=_ROW_SLOTS * self.taps,
             chain=_CHAIN_CYCLES * self.taps,

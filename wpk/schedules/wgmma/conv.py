@@ -25,7 +25,6 @@ from wpk.targets import Target
 _CORNERS = range(-128, 128)  # of a window, in pixels (wpk.tensor_maps)
 _MOST_TAP = 255
 _MOST_STEP = 8
-_PRODUCT_BYTES = 32  # of the reduction in one product of a box, of all types
 
 
 class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
@@ -40,7 +39,8 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
 
     def why_not(self, problem: Convolution, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        reason = convolution_copies.why_not(problem, target) or _why_no_groups(problem)
+        reason = convolution_copies.why_not(problem, target)
+        reason = reason or convolution_copies.why_no_groups(problem)
         return reason or _why_no_windows(problem) or why_too_large(problem)
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
@@ -80,22 +80,6 @@ def _of_groups(problem: Convolution) -> tuple[Limit, ...]:
             f"blocks that pixels are multicast to have all of the {filters} filters of a group",
         ),
     )
-
-
-def _why_no_groups(problem: Convolution) -> str | None:
-    """Why boxes do not keep groups apart; None if they do."""
-    if problem.groups == 1:
-        return None
-    channels, depth = problem.c // problem.groups, box_depth(problem.precision)
-    product = _PRODUCT_BYTES // problem.precision.storage.bytes
-    if channels % depth and (channels > depth or channels % product):
-        return (
-            f"{problem.groups} groups of {channels} channels: products have {product} of them, and boxes {depth}, "
-            "which would be of several groups"
-        )
-    if isinstance(problem, ClampedConvolution):
-        return f"{problem.groups} groups of an input between limits, which are those of one"
-    return None
 
 
 def _is_matrix(problem: Convolution) -> bool:

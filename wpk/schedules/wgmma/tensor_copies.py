@@ -9,6 +9,9 @@ from wpk.targets import Target
 SWIZZLE = 128
 """Bytes of the swizzle of boxes, and of their rows."""
 
+PRODUCT_BYTES = 32
+"""Of a row along the reduction in one product of a box, of all types."""
+
 ALIGNMENT = 16
 """Bytes: of addresses and strides that TMA takes."""
 
