@@ -219,7 +219,8 @@ def _consumer_registers(problem: Attention) -> str:
     valued = f"block_n // 4 + {values + _VALUED_REGISTERS}"
     two = f"{_TWO_STEPS} * ({problem.keys} <= 2 * block_n)"
     more = f"block_n < {problem.keys}"
-    return f"(1 - ({more})) * (max({weighed}, {valued}) + {loading}) + ({more}) * ({counted} + {two})"
+    one = f"max({weighed}, {valued}) + {loading}"
+    return f"(1 - ({more})) * ({one}) + ({more}) * ({counted} + {two})"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
