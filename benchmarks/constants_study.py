@@ -57,6 +57,9 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "wpk.schedules.wgmma.attention_costs": (
         *("_FOLDED_SLOTS", "_STEP_SLOTS", "_RESCALED_SLOTS", "_END_SLOTS", "_STEP_CYCLES"),
     ),
+    "wpk.schedules.tiles.groups": (
+        *("_CHAIN_CYCLES", "_TILE_CYCLES", "_PRODUCT_CYCLES", "_NAN_CYCLES"),
+    ),
     "wpk.schedules.attention_mma": ("_SCORE_SLOTS", "_STEP_CYCLES"),
 }
 """By module: those that were fitted, or assumed; not what hardware or a listing says."""

@@ -15,6 +15,8 @@ from wpk.performance.waves import (
     COPIED_L2,
     EARLY_BLOCK_SECONDS,
     OVERLAP,
+    OVERLAP_BESIDE,
+    Grids,
     l2_seconds,
 )
 from wpk.performance.work import Work
@@ -84,6 +86,22 @@ def test_l2_traffic_limits(make_work: Make) -> None:
     assert estimate(work, NOTHING, H200)[0] >= H200.launch_seconds + limit
     copied = l2_seconds(replace(work, by_warpgroups=True), H200)[0]
     assert copied == pytest.approx(limit * ACHIEVED_L2 / COPIED_L2)
+
+
+@pytest.mark.parametrize(("by_warpgroups", "order"), [(False, OVERLAP), (True, OVERLAP_BESIDE)])
+def test_copies_that_run_ahead_overlap_with_products(
+    make_work: Make, by_warpgroups: bool, order: float
+) -> None:
+    """Global memory is joined as elsewhere: its latency is more than stages hide."""
+    work = make_work(blocks=132 * 8, block_flops=1e8, block_transactions=1e4, steps=16, stages=4)
+    grids = Grids.of(replace(work, by_warpgroups=by_warpgroups), H200)
+    both = (grids.waves[0] ** order + grids.l2[0] ** order) ** (1 / order)
+    assert grids.seconds[0] == pytest.approx(both)
+    assert estimate(grids.work, NOTHING, H200)[0] == pytest.approx(H200.launch_seconds + both)
+    read = 4e-5
+    large = Bound(0.0, "global memory", 1, 0, streamed_bytes=int(read * 0.93 * 4.8e12))
+    joined = (both**OVERLAP + read**OVERLAP) ** (1 / OVERLAP)
+    assert estimate(grids.work, large, H200)[0] == pytest.approx(H200.launch_seconds + joined)
 
 
 def test_of_twice_what_l2_holds_nothing_is_left(make_work: Make) -> None:

@@ -50,6 +50,14 @@ CASES: dict[str, tuple[dict[str, Any], AttentionWgmmaSchedule]] = {
         {"queries": 190, "keys": 300, "depth": 128, "width": 96, "batch": (1, 1), "scale": 0.1},
         replace(SCHEDULE, block_n=144),
     ),
+    "all keys in one step": (
+        {"queries": 150, "keys": 139, "depth": 72, "width": 40, "batch": (3, 1), "scale": 0.2},
+        AttentionWgmmaSchedule(2, 144, 1, 0, 1),
+    ),
+    "one step of three": (
+        {"queries": 190, "keys": 187, "depth": 64, "batch": (2, 2), "scale": 0.125},
+        AttentionWgmmaSchedule(3, 192, 1, 0, 1),
+    ),
     "a query": (
         {"queries": 1, "keys": 65, "depth": 64, "scale": -0.125},
         replace(ALONE, stages=3),
@@ -87,6 +95,16 @@ def test_adds_causal_masks_and_biases(dtype: DType, checking_execution: Any) -> 
     masks = np.random.default_rng(1).standard_normal((queries, keys)).astype(dtype.numpy)
     masks[np.triu_indices(queries, 1, keys)] = -np.inf
     check_attention(checking_execution, WGMMA, problem, SCHEDULE, masks=masks)
+
+
+def test_adds_masks_where_one_step_has_all_keys(checking_execution: Any) -> None:
+    queries, keys = 70, 128
+    schedule = AttentionWgmmaSchedule(2, 128, 1, 0, 1)
+    problem = attention(queries, keys, 32, batch=(2, 2), mask=(0, 0, keys, 1), scale=0.3, width=24)
+    assert WGMMA.why_illegal(problem, schedule, H200) is None
+    masks = np.random.default_rng(2).standard_normal((queries, keys)).astype(np.float32)
+    masks[np.triu_indices(queries, 1, keys)] = -np.inf
+    check_attention(checking_execution, WGMMA, problem, schedule, masks=masks)
 
 
 def _lying_apart(problem: Attention) -> Attention:
@@ -212,6 +230,25 @@ def test_what_is_legal_compiles_without_spilling(depth: int, step: int) -> None:
             kernel = load_nvrtc().compile(source, H200.arch)
             assert not kernel.resources.spills, schedule
             assert "serialized" not in kernel.log, schedule
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("keys", "depth"),
+    [(64, 32), (64, 128), (128, 64), (128, 128), (144, 64), (176, 64), (192, 32), (192, 64)],
+)
+def test_one_step_keeps_scores_in_registers_until_they_are_weights(
+    keys: int, depth: int, groups: int
+) -> None:
+    """No values are added up meanwhile: three eighths fewer than where steps follow each other."""
+    problem = attention(192, keys, depth, batch=(32, 12), scale=0.125)
+    schedule = AttentionWgmmaSchedule(groups, keys, 1, 0, 1)
+    assert WGMMA.why_illegal(problem, schedule, H200) is None
+    (source,) = WGMMA.instantiate(problem, schedule)
+    kernel = load_nvrtc().compile(source, H200.arch)
+    assert not kernel.resources.spills
+    estimated = WGMMA.work(problem, schedule.columns(), H200).registers[0]
+    assert abs(kernel.resources.registers - estimated) <= NEAR
 
 
 @pytest.mark.parametrize("tokens", [197, 256])

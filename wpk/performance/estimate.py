@@ -1,8 +1,8 @@
 """The estimate: predicted seconds of each schedule, by which those that the score left are ranked.
 
-    estimate = launch + max(bound, | waves, L2, global memory |) - early
+    estimate = launch + max(bound, | | waves, L2 |, global memory |) - early
 
-Waves, L2 and the norm are those of `wpk.performance.waves`. What passes straight to registers crosses L2 and global
+Waves, L2 and the norms are those of `wpk.performance.waves`. What passes straight to registers crosses L2 and global
 memory at once: there the slower of the two counts.
 """
 
@@ -55,8 +55,10 @@ def estimate_of(grids: Grids, bound: Bound) -> Floats:
     beyond = max(0.0, min(bound.bytes, SWEPT * over), bound.streamed_bytes)
     achieved = ACHIEVED_STRAIGHT if work.straight else ACHIEVED_GLOBAL
     memory = np.full(l2.shape, beyond / (target.global_bandwidth * achieved))
-    moving = (np.maximum(l2, memory),) if work.straight else (l2, memory)
-    seconds = overlapped(grids.waves, *moving)
+    if work.straight:
+        seconds = overlapped(grids.waves, np.maximum(l2, memory))
+    else:
+        seconds = overlapped(grids.seconds, memory)
     total: Floats = target.launch_seconds + np.maximum(seconds, bound.seconds)
     return total - np.where(work.early, EARLY_SECONDS, 0.0)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.performance.rates import unit_peak
-from wpk.performance.waves import Grids, overlapped
+from wpk.performance.waves import Grids
 from wpk.performance.work import Floats, Work
 from wpk.targets import Target
 
@@ -66,9 +66,8 @@ def extended_pul_of(grids: Grids, operations: float) -> ExtendedPul:
     useful = np.divide(needed, done, out=np.ones(done.shape), where=done > 0)
     loaded = work.block_transactions * target.transaction_bytes / work.element_bytes
     counted = work.blocks * np.maximum(work.block_flops, loaded)
-    taken = overlapped(grids.waves, grids.l2)
     return ExtendedPul(
-        reach_ratio=np.minimum(1.0, counted / unit_peak(work, target) / taken),
+        reach_ratio=np.minimum(1.0, counted / unit_peak(work, target) / grids.seconds),
         useful_ratio=np.minimum(1.0, useful),
         fit_ratio=(grids.resident > 0).astype(np.float64),
     )

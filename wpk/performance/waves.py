@@ -53,16 +53,16 @@ output a thread, whose blocks do next to nothing: 6272 blocks took 8.21 us and 1
 threads (docs/roofline.md), 43008 of 128 threads took 52 on an H100: 1.21 each, but for what a launch takes. Launches that are
 not early begin faster: 10344 blocks of a convolution took 8.4 us (tests/replay)."""
 
-ACHIEVED_L2, COPIED_L2 = 0.48, 0.9
-"""Share of L2's peak that loads reach: 4.9 of 10.1e12, measured on an H200 over 40 MB; and that tensor copies reach:
-7 to 9.4 in the main loops of products of 200 rows, measured within kernels on an H100, and about the peak in those of
-thousands of rows; fitted as `OVERLAP_BESIDE`."""
+ACHIEVED_L2, COPIED_L2 = 0.56, 0.9
+"""Share of L2's peak that loads reach: 5.65 of 10.1e12, since reading 40 MB again and again took 2.8 us more than reading 24 on
+an H200 (with their launches, which estimates count apart, 4.9 and 4.5e12); and that tensor copies reach: 7 to 9.4 in the main
+loops of products of 200 rows, measured within kernels on an H100, and about the peak in those of thousands of rows; fitted as `OVERLAP_BESIDE`."""
 
 OVERLAP, OVERLAP_BESIDE = 1.75, 2.5
 """Order of the norm: two equal limits cost 1.49 of one, a limit half as large 1.16; fitted as the
-constants of `wpk.performance.rates`. In the steps of warpgroups, whose copies and products run beside all warps, two
-equal limits cost 1.32 of one, a limit half as large 1.07; fitted to 44 problems with 20 to 160 kernels each, of one row
-to 100352, measured on an H100 and an H200 (docs/decisions/0084-products-of-many-rows.md)."""
+constants of `wpk.performance.rates`. Where warpgroups multiply, whose copies and products run beside all warps, two equal
+limits of a step, or waves and L2, cost 1.32 of one, a limit half as large 1.07; fitted to 44 problems with 20 to 160 kernels
+each, of one row to 100352, measured on an H100 and an H200 (docs/decisions/0084-products-of-many-rows.md)."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,12 @@ class Grids:
         begins = np.where(work.early, work.blocks * EARLY_BLOCK_SECONDS, 0.0)
         waves = np.where(resident > 0, np.maximum(cycles / target.clock, begins), np.inf)
         return cls(work, target, resident, waves, l2_seconds(work, target))
+
+    @property
+    def seconds(self) -> Floats:
+        """Seconds of the waves and of L2, which serves them meanwhile."""
+        order = OVERLAP_BESIDE if self.work.by_warpgroups else OVERLAP
+        return overlapped(self.waves, self.l2, order=order)
 
     def rows(self, rows: Rows) -> Grids:
         """Return those of some of the schedules, in that order."""

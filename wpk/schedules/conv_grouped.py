@@ -148,6 +148,7 @@ class ConvGroupedTemplate(SingleKernelTemplate[Convolution, GroupedSchedule]):
             stages=np.where(steps > 1, 2.0, 1.0),
             early=columns["early"] == 1,
             thread_slots=of.block_slots + of.tile_slots * steps,
+            slots_beside=True,
             beside_cycles=of.block_port_cycles + of.tile_port_cycles * steps,
             chain_cycles=of.chain_cycles,
         )

@@ -40,9 +40,10 @@ _STORE_SLOTS = {"columns": 6.0, "eights": 9.0, "fours": 31.0}
 
 _LINE_BYTES, _PORT_BYTES = 128, 128
 _VECTOR_LINES = 4  # of memory, that a warp's load of 16 bytes a lane touches
-_CHAIN_CYCLES, _PRODUCT_CYCLES, _NAN_CYCLES = 200.0, 33.0, 60.0
-"""What a step down the strips takes one after another, however little there is to do: fragments, staging, the store;
-a product that waits for the one before (arXiv 2402.13499); a vote. From latencies; assumed, not fitted."""
+_CHAIN_CYCLES, _TILE_CYCLES, _PRODUCT_CYCLES, _NAN_CYCLES = 200.0, 100.0, 33.0, 60.0
+"""What a step down the strips takes one after another: fragments, staging and the store; sums of each tile of eight filters on
+their way there; a product that waits for the one before (arXiv 2402.13499); a vote. From latencies but for the second, which is
+chosen by ranks in 60 kernels of three problems, measured on an H200 (tests/replay/h200)."""
 
 
 def keeps_apart(count: int) -> bool:
@@ -235,7 +236,8 @@ class GroupTiles(PixelTiles):
     def chain_cycles(self) -> Floats:
         """Cycles that a warp takes for a tile, however little it computes."""
         products = (-(-self.row_chunks // 2)) * (1 if self.is_carried else self.problem.filter[0])
-        step = _CHAIN_CYCLES + _PRODUCT_CYCLES * products + _NAN_CYCLES * self.is_mixed
+        sums = _TILE_CYCLES * self.tiles_n + _NAN_CYCLES * self.is_mixed
+        step = _CHAIN_CYCLES + _PRODUCT_CYCLES * products + sums
         cycles: Floats = self.steps * step
         return cycles
 

@@ -22,6 +22,10 @@ _OTHER_REGISTERS = (
 )
 _LOADING_REGISTERS = 30  # addresses of the scores' operands
 _TWO_STEPS = 8  # of two steps, which ptxas unrolls and mixes: those of 128 keys took 170 to 195 where they could have them
+_WEIGHED_REGISTERS, _VALUED_REGISTERS = 6, 30
+"""The same of a block whose keys are all in one step: beside scores that become weights, and beside weights whose values are
+added up. Blocks of 64 to 192 keys of 32 to 128 elements have at most 9 fewer."""
+
 _EXPONENTIALS = 16.0  # of an SM in a cycle: four of each scheduler's unit (CUDA programming guide, arithmetic throughput)
 _FOLDED_SLOTS, _SCORE_SLOTS, _OPERAND_SLOTS = 5.0, 7.5, 1.5
 """Issue slots of a thread for each of its scores where the scale is part of the exponentials' factor, and where it is
@@ -166,14 +170,21 @@ def _needed(problem: Attention, columns: Columns) -> NDArray[np.int64]:
 
 
 def _consumer_registers(problem: Attention) -> str:
-    """Of scores, their weights of 16 bits, their operands, the weighted values, and the rest."""
-    operands = len(problem.scores.operands)
-    others = _OTHER_REGISTERS + _LOADING_REGISTERS * (operands > 0)
-    counted = f"{3 + 2 * operands} * block_n // 4 + {_whole(problem.width) // 2 + others}"
+    """Of scores, their weights of 16 bits, their operands, the weighted values, and the rest.
+
+    Where one step has all keys, scores are weights before values are added up; three quarters of the weights live beside them.
+    """
+    operands, values = len(problem.scores.operands), _whole(problem.width) // 2
+    loading = _LOADING_REGISTERS * (operands > 0)
+    counted = f"{3 + 2 * operands} * block_n // 4 + {values + _OTHER_REGISTERS + loading}"
     if problem.lengths is not None:  # how many steps there are is not known before a run
         return counted
-    two = f"(block_n < {problem.keys}) * ({problem.keys} <= 2 * block_n)"
-    return f"{counted} + {_TWO_STEPS} * {two}"
+    weighed = f"{11 + 8 * operands} * block_n // 16 + {_WEIGHED_REGISTERS}"
+    valued = f"block_n // 4 + {values + _VALUED_REGISTERS}"
+    two = f"{_TWO_STEPS} * ({problem.keys} <= 2 * block_n)"
+    more = f"block_n < {problem.keys}"
+    one = f"max({weighed}, {valued}) + {loading}"
+    return f"(1 - ({more})) * ({one}) + ({more}) * ({counted} + {two})"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
