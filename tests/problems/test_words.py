@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from support.problems.feed_forwards import feed_forward
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Round, Scalar, apply
@@ -13,6 +14,7 @@ from wpk.problems import (
     Elementwise,
     Epilogue,
     Matmul,
+    NormKind,
     Problem,
     Resize,
     Tensor,
@@ -86,6 +88,14 @@ def plain(words: str) -> str:
     ("problem", "words"),
     [
         (CONV, "conv 3x3/1 64→128 56² +res relu"),
+        (
+            feed_forward(70, 48, 192, norm=NormKind.LAYER),
+            "feed-forward 70x48→192→48 (+bias gelu) +bias +res of layer-normed rows",
+        ),
+        (
+            feed_forward(70, 48, 96, n=24, activation="none", residual=False, free="n"),
+            "feed-forward nx48→96→24 (+bias) +bias",
+        ),
         (replace(CONV, stride=(2, 1), q=28), "conv 3x3/2x1 64→128 56x28 +res relu"),
         (replace(CONV, n=Extent(1, "n")), "conv 3x3/1 64→128 56² +res relu batch n"),
         (replace(CONV, n=Extent(1, "batch")), "conv 3x3/1 64→128 56² +res relu any batch"),
