@@ -60,7 +60,7 @@ class FormsHere:
         Raises:
             RowError: These passes do not make the fixed form's partition: its file is older than they are, or of another network.
         """
-        source = Source(model, {}, Precision.FP16, (), clusters=True)
+        source = Source(model, {}, Precision.FP16, (), clusters=True, warpgroups=True)
         forms = ModelForms(source, fallback=True, driven=True)
         lowered = forms.lowered(frozenset(fixed.changed))
         require_fresh(fixed, lowered)

@@ -26,8 +26,10 @@ from zoo.small_graphs import NAMES, small_graph
 
 from wpk.checks.limits import OutputDistance
 from wpk.dtypes import Precision
+from wpk.graph_passes import every_site
 from wpk.lowering.lowered_model import Source
 from wpk.lowering.model import ModelForms
+from wpk.problems import FeedForward
 from wpk.search.loop import CacheFolder
 from wpk.search.store import TuningStore
 
@@ -341,3 +343,13 @@ def test_a_found_form_keeps_only_keys_that_name_a_place_of_it(tmp_path: Path) ->
     assert not forms.are_same
     again = FormsHere.of(small_graph(NAMES[0], tmp_path), form, form.changed)
     assert again.are_same
+
+
+def test_a_found_form_has_what_warpgroups_alone_compute(tmp_path: Path) -> None:
+    """Both products of a feed-forward block may be one kernel there, as they may in the plan that is compared."""
+    (form,) = (each for each in fixed_partitions().graphs if each.network == NAMES[2])
+    joined = every_site("fuse-feed-forwards")
+    forms = FormsHere.of(small_graph(NAMES[2], tmp_path), form, (*form.changed, joined))
+    assert joined in forms.found_sites
+    assert any(isinstance(each, FeedForward) for each in forms.found.program.problems)
+    assert not any(isinstance(each, FeedForward) for each in forms.fixed.program.problems)
