@@ -28,7 +28,7 @@ ACCUMULATION = 2.0**-18
 """Error of an fp32 sum, relative to the largest output: tensor cores cut the bits of aligned products
 that fall off (at most 2^-22 a step), and special functions differ by a few 2^-24."""
 
-NETWORKS = [*handwritten.TEXTS, *handwritten.DOUBLES]
+NETWORKS = [*handwritten.TEXTS, *handwritten.DOUBLES, *handwritten.FEED_FORWARDS]
 
 pytestmark = pytest.mark.gpu
 

@@ -71,7 +71,13 @@ def test_the_operators_need_all_that_the_core_does(
     assert {name for each in found for name in each.features} == FEATURES
     families = {each.family for each in found if "several kernels" not in each.features}
     missing = {"box_selection"}  # what it selects is handed to ONNX Runtime
-    of_16_bits = {"attention_wgmma", "conv_grouped", "conv_halo", "recurrence_mma"}
+    of_16_bits = {
+        "attention_wgmma",
+        "conv_grouped",
+        "conv_halo",
+        "feed_forward_wgmma",
+        "recurrence_mma",
+    }
     missing |= of_16_bits if precision is Precision.FP32 else set()
     assert families == set(TEMPLATE_OF) - missing
 

@@ -246,6 +246,21 @@ agraph (float[N,S,24] x, float[40,24] w1) => (float[N,S,24] y) {
 }
 """Networks whose batch and length are free."""
 
+FEED_FORWARDS = {
+    "feed_forward": """
+agraph (float[N,72,16] x, float[16,32] w1, float[32] wg, float[32] wb, float[32,80] w2, float[80] wb2, float[80,32] w3)
+  => (float[N,72,32] y) {
+  p = MatMul(x, w1)
+  n = LayerNormalization(p, wg, wb)
+  f = MatMul(n, w2)
+  b = Add(f, wb2)
+  r = Relu(b)
+  o = MatMul(r, w3)
+  y = Add(o, p)
+}""",
+}
+"""Networks of which both products of a feed-forward block may be one operator, where that form is asked for."""
+
 DOUBLES = {
     "double": """
 agraph (double[N,6,20] x, float[N,6,20] z, double[20,24] w1, double[24] wb1, double[24] wg, double[24] wb)
@@ -281,8 +296,9 @@ agraph (double[N,6,20] x, float[N,6,20] z, double[20,24] w1, double[24] wb1, dou
 
 
 def model(name: str, seed: int = 0) -> onnx.ModelProto:
-    """One of `TEXTS`, `FREE_LENGTHS` or `DOUBLES` with weights drawn so that activations keep their size."""
-    proto = onnx.parser.parse_model(_HEADER + (TEXTS | FREE_LENGTHS | DOUBLES)[name])
+    """One of `TEXTS`, `FREE_LENGTHS`, `FEED_FORWARDS` or `DOUBLES` with weights drawn so that activations keep their size."""
+    texts = TEXTS | FREE_LENGTHS | FEED_FORWARDS | DOUBLES
+    proto = onnx.parser.parse_model(_HEADER + texts[name])
     rng = np.random.default_rng(seed)
     for info in [i for i in proto.graph.input if i.name.startswith("w")]:
         shape = [d.dim_value for d in info.type.tensor_type.shape.dim]

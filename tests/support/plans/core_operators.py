@@ -36,6 +36,7 @@ NETWORKS = (
     "group_norm",
     "across",
     "pre_norm",
+    "feed_forward",
 )
 """Hand-written networks (`support.networks.handwritten`) that all templates but `box_selection` are needed for."""
 

@@ -16,6 +16,7 @@ from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
 from wpk.dtypes import Precision
 from wpk.execution import KernelImage
+from wpk.graph_passes import every_site
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.model import lower_model
 from wpk.plan.plan import PlanBundle, Step
@@ -63,7 +64,9 @@ def picked(
     network: str, precision: Precision, rows: Rows, folder: Path
 ) -> tuple[LoweredModel, dict[Problem, list[Finalist]]]:
     """A hand-written network, and some schedules of every template for each of its problems."""
-    lowered = lower_model(handwritten.write(network, folder), {}, precision)
+    joined = (every_site("fuse-feed-forwards"),) if network in handwritten.FEED_FORWARDS else ()
+    path = handwritten.write(network, folder)
+    lowered = lower_model(path, {}, precision, changed=joined, warpgroups=True)
     problems = dict.fromkeys(operator.problem for operator in lowered.program.operators)
     return lowered, {p: _picked(shortlist_all(p, TEMPLATES, H200), rows) for p in problems}
 
