@@ -87,8 +87,7 @@ def _reads(cluster: Cluster) -> list[gs.Tensor]:
     found = []
     for node in cluster.nodes:
         for tensor in node.inputs:
-            chain = cluster.chains.get(tensor.name)
-            source = chain[0].inputs[0] if chain else tensor
+            source = cluster.source(tensor)
             if id(producer(source)) not in inside:
                 found.append(source)
     return found

@@ -82,6 +82,11 @@ class Cluster:
     name: str | None = None
     moments: Moments | None = None
 
+    def source(self, tensor: gs.Tensor) -> gs.Tensor:
+        """Return what ``tensor`` is read from, through the chain that is copied into the body, if there is one."""
+        chain = self.chains.get(tensor.name)
+        return chain[0].inputs[0] if chain else tensor
+
 
 class Clusters:
     """All clusters of a graph while they grow; a node belongs to one at most."""
@@ -309,6 +314,16 @@ def _is_multiplied(tensor: gs.Tensor) -> bool:
     if any(is_op(each, "Cast") and any(map(multiplies_bytes, t.outputs)) for each, t in made):
         return True
     return any(is_op(each, *VIEWS) and _is_multiplied(t) for each, t in made)
+
+
+MOST_BESIDE = 8
+"""Tensors besides x and the weights of products that become one operator."""
+
+
+def count_beside(products: Sequence[Cluster]) -> int:
+    """Count the tensors that products read from outside, each what the one before gives, besides x and the weights."""
+    weights = {id(part.anchor.inputs[1]) for part in products if part.anchor is not None}
+    return count_operands([node for part in products for node in part.nodes]) - len(weights) - 1
 
 
 def count_operands(nodes: Sequence[gs.Node]) -> int:

@@ -19,7 +19,7 @@ from wpk.graph_passes.core import GraphPass, PassResult
 from wpk.graph_passes.core.functions import make_call, outside_inputs
 from wpk.graph_passes.core.kinds import Numbers, numbers_of
 from wpk.graph_passes.core.query import dims, is_op, producer, rank
-from wpk.graph_passes.fusion.clusters import Cluster, Clusters
+from wpk.graph_passes.fusion.clusters import MOST_BESIDE, Cluster, Clusters, count_beside
 from wpk.graph_passes.fusion.fuse_operators import plan_operators
 from wpk.graph_passes.fusion.made_for import made_for, rounds, stored_type
 from wpk.graph_passes.fusion.normed_products import (
@@ -35,9 +35,6 @@ MOST_WIDTH = 256
 
 LEAST_ROWS = 64
 """Rows that one warpgroup has: of fewer, both products read their weights once as it is."""
-
-MOST_OPERANDS = 8
-"""Tensors besides x and the weights."""
 
 NAME = "feed_forward"
 
@@ -135,7 +132,8 @@ def _is_product(cluster: Cluster) -> bool:
 
 def _norm_before(clusters: Clusters, first: Cluster) -> Cluster | None:
     """The normalisation that makes the rows of a product, which alone reads it."""
-    source = _source(first)
+    assert first.anchor is not None
+    source = first.source(first.anchor.inputs[0])
     made = producer(source)
     norm = None if made is None else clusters.owner.get(id(made))
     if norm is None or norm.output is not source or not is_norm(norm):
@@ -144,21 +142,14 @@ def _norm_before(clusters: Clusters, first: Cluster) -> Cluster | None:
     return norm if len(readers) == 1 and readers[0] is first else None
 
 
-def _source(cluster: Cluster) -> gs.Tensor:
-    """What a product's rows are read from, through the views and casts that it copies."""
-    assert cluster.anchor is not None
-    rows = cluster.anchor.inputs[0]
-    chain = cluster.chains.get(rows.name, ())
-    source: gs.Tensor = chain[0].inputs[0] if chain else rows
-    return source
-
-
 def _fits(block: _Block) -> bool:
     """Whether a kernel has the block's rows: many, narrow ones, of 16 bits in memory."""
     first, second = block.first.anchor, block.second.anchor
     assert first is not None
     assert second is not None
-    x = _source(block.first) if block.norm is None else before_norm(block.norm)[0].inputs[0]
+    x = block.first.source(first.inputs[0])
+    if block.norm is not None:
+        x = before_norm(block.norm)[0].inputs[0]
     rows, output = dims(first.inputs[0]) or [None], dims(second.outputs[0]) or [None]
     width, columns = rows[-1], output[-1]
     if not isinstance(width, int) or not isinstance(columns, int):
@@ -172,7 +163,8 @@ def _fits(block: _Block) -> bool:
     inner = [extent for extent in image if isinstance(extent, int)]
     several = len(image) > 1 and len(inner) == len(image) and prod(inner) > width
     narrow = stored_type(x) is stored_type(first.inputs[1]) is stored_type(second.inputs[1])
-    return several and narrow and _of_columns(block.first) and _operands(block) <= MOST_OPERANDS
+    few = count_beside([block.first, block.second]) <= MOST_BESIDE
+    return several and narrow and _of_columns(block.first) and few
 
 
 def _of_columns(first: Cluster) -> bool:
@@ -184,12 +176,3 @@ def _of_columns(first: Cluster) -> bool:
     read = [t for node in first.nodes for t in outside_inputs(node) if id(t) not in made]
     shapes = [dims(tensor) for tensor in (*read, *bias) if not tensor.is_empty()]
     return all(shape is not None and set(shape[:-1]) <= {1} for shape in shapes)
-
-
-def _operands(block: _Block) -> int:
-    """Tensors that both products read from outside, besides rows and weights."""
-    parts = (block.first, block.second)
-    made = {id(tensor) for part in parts for node in part.nodes for tensor in node.outputs}
-    read = {id(t) for part in parts for node in part.nodes for t in outside_inputs(node)}
-    factors = {id(t) for part in parts if part.anchor for t in part.anchor.inputs[:2]}
-    return len(read - made - factors)

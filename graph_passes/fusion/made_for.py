@@ -13,7 +13,7 @@ from wpk.graph_passes.fusion.clusters import Cluster, Clusters
 def made_for(clusters: Clusters, reader: Cluster, tensor: gs.Tensor) -> Cluster | None:
     """Return the cluster whose output ``reader`` alone reads as ``tensor``; None where there is none."""
     chain = reader.chains.get(tensor.name, ())
-    source = chain[0].inputs[0] if chain else tensor
+    source = reader.source(tensor)
     maker = producer(source)
     owner = None if maker is None else clusters.owner.get(id(maker))
     if owner is None or owner.output is not source or not all(map(_only_views, chain)):

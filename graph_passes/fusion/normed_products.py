@@ -68,8 +68,9 @@ def _is_product(norm: Cluster, cluster: Cluster) -> bool:
     if not isinstance(weight, gs.Constant) or rank(weight) != 2:
         return False
     chain = cluster.chains.get(rows.name, ())
-    source = chain[0].inputs[0] if chain else rows
-    if source is not norm.output or not all(rounds(link) or keeps_rows(link) for link in chain):
+    if cluster.source(rows) is not norm.output or not all(
+        rounds(link) or keeps_rows(link) for link in chain
+    ):
         return False
     others = (tensor for each in cluster.nodes for tensor in each.inputs)
     stored = stored_type(before_norm(norm)[0].inputs[0])

@@ -25,7 +25,7 @@ from wpk.graph_passes.core.query import (
     pads,
     why_any_shared,
 )
-from wpk.graph_passes.fusion.clusters import Cluster, Clusters
+from wpk.graph_passes.fusion.clusters import MOST_BESIDE, Cluster, Clusters, count_beside
 from wpk.graph_passes.fusion.made_for import is_multiplied, made_for, rounds
 
 MOST_POOLED = 2**20
@@ -39,9 +39,6 @@ MOST_WEIGHTS = 2**20
 
 MOST_CHANNELS = 4096
 """Of a row: a few rows of so many fit the shared memory of any GPU as fp32."""
-
-MOST_OPERANDS = 8
-"""Tensors besides x and the weights."""
 
 NAME = "squeeze"
 
@@ -96,7 +93,7 @@ def _around(clusters: Clusters, up: Cluster) -> _Squeeze | None:
     if down is None or not _is_product_of_rows(down):
         return None
     assert down.anchor is not None
-    if _weights(down) + _weights(up) > MOST_WEIGHTS or _operands([down, up]) > MOST_OPERANDS:
+    if _weights(down) + _weights(up) > MOST_WEIGHTS or count_beside([down, up]) > MOST_BESIDE:
         return None
     mean = made_for(clusters, down, down.anchor.inputs[0])
     if mean is None or not _is_mean(mean):
@@ -106,7 +103,7 @@ def _around(clusters: Clusters, up: Cluster) -> _Squeeze | None:
         return _Squeeze(None, down, up, None)
     scaling, views = _scaling(clusters, mean, up)
     if scaling is not None and (
-        _operands([down, up, scaling]) > MOST_OPERANDS
+        count_beside([down, up, scaling]) > MOST_BESIDE
         or len(scaling.nodes) * _pooled(mean) > MOST_SCALED
     ):
         scaling = None
@@ -141,14 +138,6 @@ def _is_product_of_rows(cluster: Cluster) -> bool:
 def _weights(cluster: Cluster) -> int:
     assert cluster.anchor is not None
     return prod(cluster.anchor.inputs[1].shape)
-
-
-def _operands(parts: Sequence[Cluster]) -> int:
-    """Tensors that parts read from outside, besides what one gives the next, weights and x."""
-    made = {id(tensor) for part in parts for node in part.nodes for tensor in node.outputs}
-    read = [t for part in parts for node in part.nodes for t in outside_inputs(node)]
-    weights = {id(part.anchor.inputs[1]) for part in parts if part.anchor is not None}
-    return len({id(t) for t in read} - made - weights) - 1
 
 
 def _is_mean(cluster: Cluster) -> bool:

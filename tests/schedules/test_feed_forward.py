@@ -21,8 +21,8 @@ from wpk.libraries.reference import random_case
 from wpk.performance import bound, estimate
 from wpk.problems import FeedForward, NormKind
 from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.wgmma.boxed_rows import tight_swizzle
 from wpk.schedules.wgmma.feed_forward import FeedForwardWgmmaSchedule, FeedForwardWgmmaTemplate
-from wpk.schedules.wgmma.feed_forward_costs import tight_swizzle
 from wpk.search.models import WAVES, least_seconds
 from wpk.targets.registry import find_target
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import isnan
 
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import Precision
 from wpk.expression import flops
 from wpk.extent import Extent
 from wpk.problems.access import Access
@@ -12,7 +12,7 @@ from wpk.problems.expression_words import epilogue_words
 from wpk.problems.family import Family
 from wpk.problems.matmul import Matmul
 from wpk.problems.normalisation import ELEMENT_OPERATIONS, NormKind
-from wpk.problems.normed_matmul import NORMED_WORDS, NormedMatmul
+from wpk.problems.normed_matmul import NORMED_WORDS, NormedMatmul, norm_contradictions
 from wpk.problems.odd_sizes import odd_extent, ragged, resized_epilogue, unit_of
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.phrases import extent_words, sentence
@@ -197,8 +197,12 @@ class FeedForward(Problem):
         for operand in self.hidden.operands:
             if operand.strides[0] != 0:
                 yield "hidden", "an operand that differs from row to row"
-        if self.norm is not None:
-            yield from _norm_contradictions(self.norm)
+        if self.norm is None:
+            return
+        for field, words in norm_contradictions(self.norm.kind, self.norm.sums, _SUMMED):
+            yield f"norm.{field}", words
+        if isnan(self.norm.epsilon):
+            yield "norm.epsilon", "is not a number"
 
     def _siblings(self) -> Iterator["FeedForward | None"]:
         of_n = unit_of(1, self.y, *self.epilogue.operands)
@@ -234,21 +238,3 @@ class FeedForward(Problem):
 def _of_one_matrix(tensor: Tensor) -> Tensor:
     """A tensor over rows and columns, as a `Matmul` without batch has it."""
     return replace(tensor, strides=(0, 0, *tensor.strides))
-
-
-def _norm_contradictions(norm: RowNorm) -> Iterator[tuple[str, str]]:
-    if norm.kind not in NORMED_WORDS:
-        yield "norm.kind", f"{norm.kind} before a product"
-    if (norm.sums is None) == (norm.kind is NormKind.LAYER):
-        yield (
-            "norm.sums",
-            f"{'none' if norm.sums is None else 'some'} behind a norm of kind {norm.kind}",
-        )
-    if isnan(norm.epsilon):
-        yield "norm.epsilon", "is not a number"
-    sums = norm.sums
-    if sums is not None and (sums.dtype is not DType.FP32 or sums.strides != _SUMMED):
-        yield (
-            "norm.sums",
-            f"{sums.dtype} with strides {sums.strides}; they are fp32, one a column",
-        )

@@ -78,19 +78,7 @@ class NormedMatmul(Matmul):
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""
         yield from super().contradictions()
-        if self.kind not in NORMED_WORDS:
-            yield "kind", f"{self.kind} before a product"
-        if (self.sums is None) == (self.kind is NormKind.LAYER):
-            yield (
-                "sums",
-                f"{'none' if self.sums is None else 'some'} behind a norm of kind {self.kind}",
-            )
-        for sums in self._sums:
-            if sums.dtype is not DType.FP32 or sums.strides != _ROWS_SUMMED:
-                yield (
-                    "sums",
-                    f"{sums.dtype} with strides {sums.strides}; they are fp32, one a column",
-                )
+        yield from norm_contradictions(self.kind, self.sums, _ROWS_SUMMED)
         if self.moments is not None:
             yield from moments_contradictions(self.moments, self.k, self.kind)
         if not self.b_constant:
@@ -120,3 +108,21 @@ class NormedMatmul(Matmul):
     @property
     def _sums(self) -> tuple[Tensor, ...]:
         return () if self.sums is None else (self.sums,)
+
+
+def norm_contradictions(
+    kind: NormKind, sums: Tensor | None, summed: tuple[int, ...]
+) -> Iterator[tuple[str, str]]:
+    """Say what is wrong with a normalisation in front of a product, by the field ``kind`` or ``sums``.
+
+    Args:
+        kind: Of the norm.
+        sums: Of the matrix's columns.
+        summed: Strides that they have: one for each column.
+    """
+    if kind not in NORMED_WORDS:
+        yield "kind", f"{kind} before a product"
+    if (sums is None) == (kind is NormKind.LAYER):
+        yield "sums", f"{'none' if sums is None else 'some'} behind a norm of kind {kind}"
+    if sums is not None and (sums.dtype is not DType.FP32 or sums.strides != summed):
+        yield "sums", f"{sums.dtype} with strides {sums.strides}; they are fp32, one a column"

@@ -24,6 +24,7 @@ from wpk.schedules.views.attention import (
     why_not_attention,
 )
 from wpk.schedules.wgmma import attention_costs as costs
+from wpk.schedules.wgmma.boxed_rows import widest_swizzle
 from wpk.schedules.wgmma.costs import GROUP_ROWS
 from wpk.schedules.wgmma.tensor_copies import (
     map_strides,
@@ -204,7 +205,7 @@ def _map(
     matrix: DimExpr = outer * size
     if problem.lengths is not None and outer:  # matrices follow each other row by row
         matrix = product(rows, row * size)
-    swizzle = costs.swizzle(columns)
+    swizzle = widest_swizzle(columns)
     near = map_strides((row, head), size)
     return TensorMapArgument(
         index,

@@ -9,13 +9,9 @@ from wpk.problems import Attention
 from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.wgmma import handed_registers
+from wpk.schedules.wgmma.boxed_rows import ELEMENT, tile_bytes, whole_slices, widest_swizzle
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.targets import Target
-
-_SLICE = 16  # elements of a product's depth, and of the columns of the result
-_ALIGNED = 1024  # bytes: of tiles
-_SWIZZLES = (32, 64, 128)
-_ELEMENT = 2  # bytes
 
 _OTHER_REGISTERS = (
     38  # addresses, descriptors, and what a row keeps; read, as the next one, from ptxas reports
@@ -46,11 +42,6 @@ sum in `_softmax_cycles`, to the best kernels of three problems that were measur
 tokens of 64 elements, and 12 of 384 (docs/decisions/0092-models-held-to-recordings.md)."""
 
 
-def swizzle(columns: int) -> int:
-    """Return the bytes of a row of a tensor copy's box: the least that hold a head's row, or the most there are."""
-    return next((size for size in _SWIZZLES if columns * _ELEMENT <= size), _SWIZZLES[-1])
-
-
 def threads(problem: Attention, columns: Columns) -> Floats:
     """Count the threads of a block."""
     return handed_registers.threads(_needed(problem, columns), columns)
@@ -69,7 +60,7 @@ def shared_bytes(problem: Attention, columns: Columns) -> Floats:
     rows, keys = columns["warpgroups"] * GROUP_ROWS, columns["block_n"]
     stage = _tile_bytes(keys, problem.depth) + _tile_bytes(keys, problem.width)
     tiles = _tile_bytes(rows, problem.depth) + columns["stages"] * stage
-    staging = rows * (2 + _whole(problem.width) + 8) * 4.0
+    staging = rows * (2 + whole_slices(problem.width) + 8) * 4.0
     barriers = 2 * columns["stages"] * BARRIER_BYTES + 8 * (
         1 + columns["pingpong"] * columns["warpgroups"]
     )
@@ -87,16 +78,16 @@ def work(problem: Attention, columns: Columns, target: Target) -> Work:
     count, groups = threads(problem, columns), columns["warpgroups"].astype(np.float64)
     rows, keys = groups * GROUP_ROWS, columns["block_n"].astype(np.float64)
     steps = np.ceil(problem.keys / np.maximum(keys, 1))
-    depth, width = float(_whole(problem.depth)), float(_whole(problem.width))
+    depth, width = float(whole_slices(problem.depth)), float(whole_slices(problem.width))
     products = 2.0 * rows * steps * keys * (depth + width)
-    read = (rows * depth + steps * keys * (depth + width)) * _ELEMENT
+    read = (rows * depth + steps * keys * (depth + width)) * ELEMENT
     read = read + rows * steps * keys * sum(t.dtype.bytes for t in problem.scores.operands)
     read = read + rows * problem.width * sum(t.dtype.bytes for t in problem.ending.operands)
-    multiplied = steps * (rows * depth + groups * keys * (depth + width)) * _ELEMENT
+    multiplied = steps * (rows * depth + groups * keys * (depth + width)) * ELEMENT
     beside = _softmax_cycles(problem, groups, keys)
     return Work(
         unit=problem.precision,
-        element_bytes=_ELEMENT,
+        element_bytes=ELEMENT,
         blocks=np.ceil(problem.queries / rows) * problem.leading.value * problem.batch[1],
         threads=count,
         shared_bytes=shared_bytes(problem, columns),
@@ -125,7 +116,8 @@ def _chain(problem: Attention, columns: Columns, target: Target, softmax: Floats
     rate = peak * WARPGROUP_SHARE / (target.sm_count * target.clock)
     keys, groups = columns["block_n"], columns["warpgroups"]
     scores, values = (
-        2.0 * GROUP_ROWS * keys * _whole(size) / rate for size in (problem.depth, problem.width)
+        2.0 * GROUP_ROWS * keys * whole_slices(size) / rate
+        for size in (problem.depth, problem.width)
     )
     way = scores + softmax + _STEP_CYCLES + values / np.ceil(problem.keys / np.maximum(keys, 1))
     counted = groups * (scores + values) / columns["stages"]
@@ -140,7 +132,7 @@ def _softmax_cycles(problem: Attention, groups: Floats, keys: Floats) -> Floats:
     could use the one while others use the other.
     """
     scores = GROUP_ROWS * keys
-    values = GROUP_ROWS * _whole(problem.width)
+    values = GROUP_ROWS * whole_slices(problem.width)
     slots = scores * _score_slots(problem) + values * _RESCALED_SLOTS + GROUP_THREADS * _STEP_SLOTS
     cycles: Floats = groups * (scores / _EXPONENTIALS + slots / (SCHEDULERS * WARP))
     return cycles
@@ -174,7 +166,7 @@ def _consumer_registers(problem: Attention) -> str:
 
     Where one step has all keys, scores are weights before values are added up; three quarters of the weights live beside them.
     """
-    operands, values = len(problem.scores.operands), _whole(problem.width) // 2
+    operands, values = len(problem.scores.operands), whole_slices(problem.width) // 2
     loading = _LOADING_REGISTERS * (operands > 0)
     counted = f"{3 + 2 * operands} * block_n // 4 + {values + _OTHER_REGISTERS + loading}"
     if problem.lengths is not None:  # how many steps there are is not known before a run
@@ -188,13 +180,5 @@ def _consumer_registers(problem: Attention) -> str:
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
-    """Whole boxes of rows, and what follows aligned as all are (BoxedRows)."""
-    row = swizzle(columns)
-    boxes = -(-columns * _ELEMENT // row)
-    tile: Floats = np.ceil(rows * (boxes * row) / _ALIGNED) * _ALIGNED
-    return tile
-
-
-def _whole(columns: int) -> int:
-    """Columns with the zeros that fill the last slice of a product."""
-    return -(-columns // _SLICE) * _SLICE
+    """Count the bytes of rows in boxes of the widest swizzle that they fill."""
+    return tile_bytes(rows, columns, widest_swizzle(columns))

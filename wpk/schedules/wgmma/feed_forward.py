@@ -22,6 +22,7 @@ from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Member, Type
 from wpk.schedules.views.matmul import why_too_large
 from wpk.schedules.wgmma import feed_forward_costs as costs
+from wpk.schedules.wgmma.boxed_rows import SLICE, tight_swizzle
 from wpk.schedules.wgmma.costs import GROUP_ROWS
 from wpk.schedules.wgmma.handed_registers import MOST_GROUPS
 from wpk.schedules.wgmma.persistent import persistent_axis, persistent_grid, persistent_limits
@@ -33,7 +34,6 @@ from wpk.schedules.wgmma.tensor_copies import (
 )
 from wpk.targets import Target
 
-_SLICE = 16  # hidden columns of a slice of the second product
 _COLUMNS = (32, 48, 64, 96, 128)  # of a step
 _STAGES = (2, 3, 4, 6)
 _MOST_WIDTH = 256  # columns of a product
@@ -117,8 +117,8 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
         return (
             Limit(f"1 <= warpgroups <= {MOST_GROUPS}", f"a block has 1 to {MOST_GROUPS} consumers"),
             Limit(
-                f"0 < block_n <= {_MOST_WIDTH} and block_n % {_SLICE} == 0",
-                f"a step has whole slices of {_SLICE} hidden columns, at most {_MOST_WIDTH}",
+                f"0 < block_n <= {_MOST_WIDTH} and block_n % {SLICE} == 0",
+                f"a step has whole slices of {SLICE} hidden columns, at most {_MOST_WIDTH}",
             ),
             Limit(
                 f"1 <= stages <= min({_MOST_STAGES}, {steps})",
@@ -200,6 +200,6 @@ def _map(
     index: int, tensor: Tensor, columns: int, rows: DimExpr, box_rows: int
 ) -> TensorMapArgument:
     """A map over columns and rows."""
-    size, swizzle = tensor.dtype.bytes, costs.tight_swizzle(columns)
+    size, swizzle = tensor.dtype.bytes, tight_swizzle(columns)
     strides = map_strides(tensor.strides[:1], size)
     return TensorMapArgument(index, (columns, rows), strides, (swizzle // size, box_rows), swizzle)

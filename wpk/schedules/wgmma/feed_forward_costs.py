@@ -12,6 +12,7 @@ from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes, stores_by_columns
 from wpk.schedules.wgmma import handed_registers
+from wpk.schedules.wgmma.boxed_rows import ELEMENT, tight_swizzle, tile_bytes, whole_slices
 from wpk.schedules.wgmma.costs import (
     BARRIER_BYTES,
     GROUP_ROWS,
@@ -21,11 +22,6 @@ from wpk.schedules.wgmma.costs import (
 )
 from wpk.schedules.wgmma.persistent import in_turn, turns
 from wpk.targets import Target
-
-_SLICE = 16  # elements of a product's depth, and columns of a box of the narrowest swizzle
-_ALIGNED = 1024  # bytes: of tiles
-_SWIZZLES = (128, 64, 32)
-_ELEMENT = 2  # bytes
 
 _OTHER_REGISTERS = {True: "44", False: "48"}
 _LEAST_OTHER_REGISTERS = {True: "20 + block_n // 4", False: "36 + block_n // 4"}
@@ -47,11 +43,6 @@ _STEP_CYCLES = 600.0
 
 _TILE_CYCLES = 1500.0
 """Of a tile's way beside its steps: its rows are awaited and looked at, its output staged and stored. An estimate."""
-
-
-def tight_swizzle(columns: int) -> int:
-    """Return the bytes of a row of a box: the widest whose boxes end with the fewest zeros (kTightSwizzle)."""
-    return min(_SWIZZLES, key=lambda swizzle: (-columns * _ELEMENT % swizzle, -swizzle))
 
 
 def threads(problem: FeedForward, columns: Columns) -> Floats:
@@ -90,22 +81,22 @@ def work(problem: FeedForward, columns: Columns, target: Target) -> Work:
     count, groups = threads(problem, columns), columns["warpgroups"].astype(np.float64)
     rows, block_n = groups * GROUP_ROWS, columns["block_n"].astype(np.float64)
     steps = np.ceil(problem.hidden_size / block_n)
-    k, n = float(_whole(problem.k)), float(_whole(problem.n))
+    k, n = float(whole_slices(problem.k)), float(whole_slices(problem.n))
     products = 2.0 * rows * steps * block_n * (k + n)
-    weights = steps * block_n * (k + n) * _ELEMENT
+    weights = steps * block_n * (k + n) * ELEMENT
     stays = (columns["stages"] == steps) & (columns["persistent"] > 0)
-    multiplied = steps * (rows * k + groups * block_n * (k + n)) * _ELEMENT
+    multiplied = steps * (rows * k + groups * block_n * (k + n)) * ELEMENT
     beside = _hidden_cycles(problem, groups, block_n)
     tile = Work(
         unit=problem.precision,
-        element_bytes=_ELEMENT,
+        element_bytes=ELEMENT,
         blocks=np.ceil(problem.m.value / rows),
         threads=count,
         shared_bytes=shared_bytes(problem, columns),
         registers=handed_registers.launched(_needed(problem, columns), columns),
         block_flops=products,
         thread_flops=products / count,
-        block_transactions=(rows * k * _ELEMENT + np.where(stays, 0.0, weights))
+        block_transactions=(rows * k * ELEMENT + np.where(stays, 0.0, weights))
         / target.transaction_bytes,
         thread_loads=multiplied / PORT_BYTES * WARP / count,
         store_bytes=rows * problem.n * passed_bytes(problem.second),
@@ -135,7 +126,9 @@ def _chain(problem: FeedForward, columns: Columns, target: Target, own: Floats) 
     peak = tensor_peak(problem.precision, target) or np.inf
     rate = peak * WARPGROUP_SHARE / (target.sm_count * target.clock)
     block_n, groups = columns["block_n"], columns["warpgroups"]
-    up, down = (2.0 * GROUP_ROWS * block_n * _whole(size) / rate for size in (problem.k, problem.n))
+    up, down = (
+        2.0 * GROUP_ROWS * block_n * whole_slices(size) / rate for size in (problem.k, problem.n)
+    )
     steps = np.ceil(problem.hidden_size / block_n)
     way = up + own + _STEP_CYCLES + (down + _TILE_CYCLES) / steps
     counted = groups * (up + down) / columns["stages"]
@@ -156,19 +149,19 @@ def _fetches(problem: FeedForward, columns: Columns) -> Floats:
     one = np.ones(len(columns["block_n"]))
     if not fetched_together(problem.second):
         return 0.0 * one
-    return one * -(-_whole(problem.n) // _staged_columns(problem))
+    return one * -(-whole_slices(problem.n) // _staged_columns(problem))
 
 
 def _staged_columns(problem: FeedForward) -> int:
     wide, narrow = _STAGED
-    return wide if _whole(problem.n) % wide == 0 else narrow
+    return wide if whole_slices(problem.n) % wide == 0 else narrow
 
 
 def _staged_row_bytes(problem: FeedForward) -> float:
     """Count the bytes of a row of the staging: floats of some columns, or numbers as they are stored."""
     if not stores_by_columns(problem.second):
         return (_staged_columns(problem) + 8) * 4.0
-    whole = _whole(problem.n)
+    whole = whole_slices(problem.n)
     together = 64 if whole >= 64 else 32 if whole >= 32 else 16
     return float(together * problem.y.dtype.bytes)
 
@@ -184,17 +177,9 @@ def _consumer_registers(problem: FeedForward, rest: Mapping[bool, str]) -> str:
     sums = 0 if problem.norm is None or problem.norm.sums is None else 2
     words = sums + sum(max(1, each.dtype.bytes // 2) for each in problem.hidden.operands)
     others = rest[problem.norm is not None]
-    return f"3 * block_n // 4 + {words} * block_n // 8 + {_whole(problem.n) // 2} + {others}"
+    return f"3 * block_n // 4 + {words} * block_n // 8 + {whole_slices(problem.n) // 2} + {others}"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
-    """Whole boxes of rows, and what follows aligned as all are (BoxedRows)."""
-    row = tight_swizzle(columns)
-    boxes = -(-columns * _ELEMENT // row)
-    tile: Floats = np.ceil(rows * (boxes * row) / _ALIGNED) * _ALIGNED
-    return tile
-
-
-def _whole(columns: int) -> int:
-    """Columns with the zeros that fill the last slice of a product."""
-    return -(-columns // _SLICE) * _SLICE
+    """Count the bytes of rows in boxes that end with the fewest zeros."""
+    return tile_bytes(rows, columns, tight_swizzle(columns))
