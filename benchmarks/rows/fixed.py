@@ -102,6 +102,7 @@ def _measure(case: ZooCase, form: FixedForm, context: Context) -> Outcome:
     )
     told: dict[str, Any] = {
         "taken_back": list(tool.provenance.changed_sites),
+        "left_out_of_the_fixed_form": list(form.skipped),
         "chosen": None if tool.measurement is None else tool.measurement.chosen,
         **plan_figures(tool),
     }
