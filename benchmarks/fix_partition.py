@@ -66,10 +66,10 @@ def main() -> int:
             model = (
                 small_graph(network, older) if is_small else _model(options.store, network, batch)
             )
-            then, here = _made_then(older, model), LoweredForms(model)
+            then, here = made_then(older, model), LoweredForms(model)
             usual, exporter = here.lowered(), _exporter(model)
             before = forms.get((network, batch), FixedForm(network, batch, "", (), (), 0, 0, 0))
-            form = _form(replace(before, exporter=exporter), here, usual, then)
+            form = fixed_form(replace(before, exporter=exporter), here, usual, then)
             forms[network, batch] = form
             estimates = Estimates(find_target(options.target))
             table.append([*_counts(form), *_predicted(here, form, usual, estimates)])
@@ -140,7 +140,7 @@ def _exporter(model: Path) -> str:
 
 
 @dataclass(frozen=True)
-class _Then:
+class Then:
     """What the older wpk makes of a model.
 
     Attributes:
@@ -152,7 +152,7 @@ class _Then:
     passes: frozenset[str]
 
 
-def _made_then(older: Path, model: Path) -> _Then:
+def made_then(older: Path, model: Path) -> Then:
     """Run the older passes and lowering."""
     command = [sys.executable, "-P", str(operators.__file__), str(model)]
     environment = os.environ | {"PYTHONPATH": str(older)}
@@ -160,10 +160,10 @@ def _made_then(older: Path, model: Path) -> _Then:
     if done.returncode:
         raise SystemExit(f"{COMMIT} makes no operators of {model.name}:\n{done.stderr}")
     made = json.loads(done.stdout)
-    return _Then(operators.read(made["operators"]), frozenset(made["passes"]))
+    return Then(operators.read(made["operators"]), frozenset(made["passes"]))
 
 
-def _form(before: FixedForm, here: LoweredForms, usual: LoweredModel, then: _Then) -> FixedForm:
+def fixed_form(before: FixedForm, here: LoweredForms, usual: LoweredModel, then: Then) -> FixedForm:
     """The form that is nearest to a partition, looked for from the one that was before."""
     newer = {record.name for record in usual.passes} - then.passes
     found = nearest(here.lowered, then.partition, newer, before.decisions)
