@@ -79,9 +79,7 @@ def main() -> int:
             networks = tuple(each for each in ordered if each not in graphs)
             keep(FixedPartitions(COMMIT, networks, graphs), options.output)
     head = ["network", "then", "fixed", "today", "keys", "left out", "differ"]
-    print(
-        format_table([*head, "fixed, µs", "passes, µs", "begins with, µs", "times"], table)
-    )
+    print(format_table([*head, "fixed, µs", "passes, µs", "begins with, µs", "times"], table))
     return 0
 
 

@@ -28,7 +28,7 @@ class Tried:
     """A form that was lowered.
 
     Attributes:
-        decisions: What makes it.
+        decisions: What makes it; keys that name no place of it are not among them.
         sites: Where there was a choice.
         rewriting: Names of the passes that rewrote anything.
         partition: Its operators.
@@ -82,6 +82,7 @@ class _Search:
     def __init__(self, lower: Lower, given: Partition, newer: frozenset[str]) -> None:
         self._lower, self._given, self._newer = lower, given, newer
         self._known: dict[Decisions, Tried | None] = {}
+        self._left = MOST_LOWERED
 
     def result(self, begin: Decisions) -> Tried:
         best = min(self._beginnings(begin), key=self._rank)
@@ -107,7 +108,7 @@ class _Search:
             for changed in (frozenset[str](), begin.changed):
                 form = self._tried(Decisions(changed, skipped))
                 if form is not None:
-                    yield self._without_lost(form)
+                    yield form
 
     def _without_newer(self, form: Tried) -> Tried:
         """Leave out newer passes until none of them rewrites anything, or lowering refuses what is left.
@@ -120,12 +121,6 @@ class _Search:
                 return form
             form = without
         return form
-
-    def _without_lost(self, form: Tried) -> Tried:
-        """Leave out keys that name no place of the form: they decide nothing."""
-        lost = form.decisions.changed - {site.key for site in form.sites}
-        without = self._tried(form.decisions ^ Decisions(lost))
-        return form if without is None else without
 
     def _nearer(self, best: Tried, choices: Choices) -> Tried:
         """Decide one choice after the other otherwise, each that makes the form a preferred one, until none does."""
@@ -190,13 +185,17 @@ class _Search:
                 yield from self._further(form, further, most - 1)
 
     def _tried(self, decisions: Decisions) -> Tried | None:
+        """The form that is made so; None where there is none, and where no more are looked at."""
         if decisions not in self._known:
-            if len(self._known) >= MOST_LOWERED:
+            if not self._left:
                 return None
+            self._left -= 1
             try:
-                self._known[decisions] = tried(self._lower(decisions))
+                form = tried(self._lower(decisions))
             except WpkError:
                 self._known[decisions] = None
+            else:
+                self._known[decisions] = self._known[form.decisions] = form
         return self._known[decisions]
 
 
@@ -217,8 +216,9 @@ def _changes(keys: Iterable[str]) -> Iterator[Decisions]:
 def tried(lowered: LoweredModel) -> Tried:
     """A lowered model as a form that was tried."""
     works = list(works_of(lowered.program))
+    placed = lowered.source.changed & {site.key for site in lowered.sites}
     return Tried(
-        Decisions(lowered.source.changed, frozenset(lowered.source.skip)),
+        Decisions(placed, frozenset(lowered.source.skip)),
         lowered.sites,
         frozenset(record.name for record in lowered.passes if record.rewritten),
         Partition(work for work, _ in works),

@@ -18,7 +18,7 @@ from rows.fixed import FIXED, FOUND, LEAST_NETWORKS, TOOL, Partitions, judge, ju
 from rows.fixed_engines import FormsHere, Tuner, lowered_fixed
 from rows.tuned import plans_folder
 from rows.zoo import BUDGET, ZooCase
-from zoo import operators
+from zoo import nearest_form, operators
 from zoo.catalogue import zoo
 from zoo.fixed import FixedForm, FixedPartitions, fixed_partitions, keep
 from zoo.lowered_forms import OWN, Decisions, LoweredForms
@@ -95,7 +95,9 @@ def test_one_partition_twice_is_neither_faster_nor_slower() -> None:
 
 
 CASES = {
-    ZooCase(f"n{number}", Precision.FP16, batch): FixedForm(f"n{number}", batch, "", (), (), 2, 2, 1)
+    ZooCase(f"n{number}", Precision.FP16, batch): FixedForm(
+        f"n{number}", batch, "", (), (), 2, 2, 1
+    )
     for batch in (1, 32)
     for number in range(LEAST_NETWORKS)
 }
@@ -178,9 +180,7 @@ Graph = tuple[FixedForm, Path, LoweredForms]
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def graph(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Graph:
+def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Graph:
     """A small graph, with its fixed form."""
     (form,) = (each for each in fixed_partitions().graphs if each.network == request.param)
     model = small_graph(form.network, tmp_path_factory.mktemp("graph"))
@@ -271,6 +271,60 @@ def test_the_nearest_form_is_the_given_one_where_there_is_one(tmp_path: Path) ->
     assert nearest(forms.lowered, strange, (), wanted.decisions).distance(strange) == 1
 
 
+MASKED = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[4, 2, 16, 8] q, float[4, 2, 8, 16] k, float[4, 2, 16, 8] v, float[4, 2, 16, 16] b, float[4, 1, 16, 16] m)
+    => (float[4, 2, 16, 8] y)
+{
+    s = MatMul(q, k)  t = Add(s, b)  u = Add(t, m)  p = Softmax<axis = -1>(u)  y = MatMul(p, v)
+}
+"""
+
+
+def test_choices_that_only_together_bring_a_form_nearer_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attention in parts, whose mask is an operator: it leaves the softmax, then the product that would take it instead."""
+    forms, rows, scores = written(MASKED, tmp_path), 4 * 2 * 16 * 8, 4 * 2 * 16 * 16
+    parts = Counter(
+        [
+            Work("Product", (rows, rows, scores), (), (scores,)),
+            Work("Elementwise", (4 * 16 * 16, scores), (), (scores,)),
+            Work("Normalisation", (scores,), (), (scores,)),
+            Work("Product", (rows, scores), (), (rows,)),
+        ]
+    )
+    found = nearest(forms.lowered, parts)
+    assert found.partition == parts
+    again = tried(forms.lowered(found.decisions))
+    assert again.decisions == found.decisions  # every key names a place
+    for key in found.decisions.changed:  # and is needed
+        other = forms.lowered(found.decisions ^ Decisions(frozenset([key])))
+        assert tried(other).partition != parts
+    monkeypatch.setattr(nearest_form, "MOST_TOGETHER", 1)
+    assert nearest(forms.lowered, parts).distance(parts) == 3
+    monkeypatch.setattr(nearest_form, "combinations", lambda *_: ())
+    assert nearest(forms.lowered, parts).distance(parts) == 5  # no nearer than the passes' own
+
+
+def test_no_more_forms_are_looked_at_than_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forms, asked = written(ROLLED, tmp_path), list[Decisions]()
+    wanted = rolled_then(forms).partition
+
+    def lower(decisions: Decisions) -> LoweredModel:
+        asked.append(decisions)
+        return forms.lowered(decisions)
+
+    assert nearest(lower, wanted, NEWER).partition == wanted
+    assert len(asked) == len({*asked}) > 3
+    asked.clear()
+    monkeypatch.setattr(nearest_form, "MOST_LOWERED", 1)
+    assert nearest(lower, wanted, NEWER).distance(wanted)
+    assert len(asked) == 2  # and the passes' own
+
+
 ROLLED = """
 <ir_version: 8, opset_import: ["" : 17]>
 g (float[1, 6, 4, 8] x, float[8, 8] w) => (float[1, 6, 4, 8] y)
@@ -301,16 +355,15 @@ def test_a_newer_pass_is_left_out_where_only_that_leads_to_the_given_partition(
     forms = written(ROLLED, tmp_path)
     wanted = rolled_then(forms)
     assert wanted.distance(tried(forms.lowered()).partition) > 3
-    found = nearest(forms.lowered, wanted.partition, NEWER)
-    assert found.partition == wanted.partition
-    assert found.decisions.skipped == {MOVED}  # the other ones do nothing here
-    assert found.decisions == wanted.decisions
     assert nearest(forms.lowered, wanted.partition, NEWER[1:]).distance(wanted.partition)
-    # What was known before is given up as far as it is not needed.
-    more = Decisions(found.decisions.changed | {"fuse-operators:0123456789abcdef"}, frozenset(NEWER))
-    assert nearest(forms.lowered, wanted.partition, NEWER, more).decisions == wanted.decisions
-    gone = Decisions(skipped=frozenset(["magic"]))
-    assert nearest(forms.lowered, wanted.partition, NEWER, gone).decisions == wanted.decisions
+    # What was known before is given up as far as it is not needed, or names nothing any more.
+    lost = frozenset(["fuse-operators:0123456789abcdef"])
+    more = Decisions(wanted.decisions.changed | lost, frozenset(NEWER))
+    for begin in (OWN, more, Decisions(skipped=frozenset(["magic"])), Decisions(lost)):
+        found = nearest(forms.lowered, wanted.partition, NEWER, begin)
+        assert found.partition == wanted.partition
+        assert found.decisions.skipped == {MOVED}  # the other ones do nothing here
+        assert len(found.decisions.changed) == 1
 
 
 def test_no_pass_is_left_out_where_none_has_to_be(tmp_path: Path) -> None:
@@ -356,9 +409,7 @@ def test_an_older_wpk_names_its_operators_and_its_passes(tmp_path: Path) -> None
     before = FixedForm("m", 1, "", (), (MOVED,), 0, 0, 0)
     form = fix_partition.fixed_form(before, forms, lowered, then)
     assert (form.skipped, form.changed, form.only_then, form.only_here) == ((), (), (), ())
-    older = replace(
-        then, partition=rolled_then(forms).partition, passes=then.passes - {MOVED}
-    )
+    older = replace(then, partition=rolled_then(forms).partition, passes=then.passes - {MOVED})
     form = fix_partition.fixed_form(before, forms, lowered, older)
     assert (form.skipped, form.only_then, form.only_here) == ((MOVED,), (), ())
     assert len(form.changed) == 1
