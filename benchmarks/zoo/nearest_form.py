@@ -115,8 +115,10 @@ class _Search:
 
         Whatever rewrites nothing changes nothing: the form is that of all newer passes left out.
         """
-        while more := form.rewriting & self._newer:
-            without = self._tried(form.decisions ^ Decisions(skipped=more))
+        skipped = frozenset[str]()
+        while not (more := form.rewriting & self._newer) <= skipped:
+            skipped |= more
+            without = self._tried(Decisions(skipped=skipped))
             if without is None:
                 return form
             form = without

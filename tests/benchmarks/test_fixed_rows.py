@@ -31,7 +31,7 @@ from wpk.checks.limits import OutputDistance
 from wpk.cli.main import main
 from wpk.dtypes import Precision
 from wpk.errors import GraphError
-from wpk.graph_passes import every_site
+from wpk.graph_passes import Site, every_site
 from wpk.lowering.lowered_model import LoweredModel
 from wpk.plan.plan_file import read_plan
 from wpk.problems import FeedForward
@@ -281,6 +281,11 @@ g (float[4, 2, 16, 8] q, float[4, 2, 8, 16] k, float[4, 2, 16, 8] v, float[4, 2,
 """
 
 
+def key_of(site: Site) -> Decisions:
+    """What decides over a site otherwise."""
+    return Decisions(frozenset([site.key]))
+
+
 def test_choices_that_only_together_bring_a_form_nearer_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,9 +303,19 @@ def test_choices_that_only_together_bring_a_form_nearer_are_found(
     assert found.partition == parts
     again = tried(forms.lowered(found.decisions))
     assert again.decisions == found.decisions  # every key names a place
+    places = {site.key: site for site in again.sites}
     for key in found.decisions.changed:  # and is needed
-        other = forms.lowered(found.decisions ^ Decisions(frozenset([key])))
+        other = forms.lowered(found.decisions ^ key_of(places[key]))
         assert tried(other).partition != parts
+    idle = [
+        more
+        for site in again.sites
+        if site.key
+        in tried(forms.lowered(more := found.decisions ^ key_of(site))).decisions.changed
+        and tried(forms.lowered(more)).partition == parts
+    ]
+    assert idle
+    assert len(nearest(forms.lowered, parts, (), idle[0]).decisions.changed) == 3
     monkeypatch.setattr(nearest_form, "MOST_TOGETHER", 1)
     assert nearest(forms.lowered, parts).distance(parts) == 3
     monkeypatch.setattr(nearest_form, "combinations", lambda *_: ())
@@ -323,6 +338,11 @@ def test_no_more_forms_are_looked_at_than_may_be(
     monkeypatch.setattr(nearest_form, "MOST_LOWERED", 1)
     assert nearest(lower, wanted, NEWER).distance(wanted)
     assert len(asked) == 2  # and the passes' own
+    monkeypatch.setattr(nearest_form, "MOST_LOWERED", 3)
+    known = rolled_then(forms).decisions
+    lost = frozenset(["fuse-operators:0123456789abcdef"])
+    begin = Decisions(known.changed | lost, known.skipped)
+    assert nearest(forms.lowered, wanted, NEWER, begin).decisions == known
 
 
 ROLLED = """
