@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -193,15 +193,12 @@ def _predicted(
     own = form_of(usual)
     kinds = kinds_in_order(usual, own, estimates.headroom)
     fixed = form_of(here.lowered(form.decisions))
-    begun = beginning(Forms(_with_all_passes(here), own), estimates.seconds, kinds).form
+    forms = Forms(lambda changed: here.lowered(Decisions(changed)), own)
+    begun = beginning(forms, estimates.seconds, kinds).form
     total = partial(_microseconds, estimates)
     sums = [total(each) for each in (fixed, own, begun)]
     yield from (f"{each:.0f}" for each in sums)
     yield f"{sums[0] / sums[2]:.3f}"
-
-
-def _with_all_passes(here: LoweredForms) -> Callable[[frozenset[str]], LoweredModel]:
-    return lambda changed: here.lowered(Decisions(changed))
 
 
 def _microseconds(estimates: Estimates, form: Form) -> float:

@@ -53,6 +53,6 @@ class LoweredForms:
         return self._without(decisions.skipped).lowered(decisions.changed)
 
     def _loaded(self, skipped: frozenset[str]) -> ModelForms:
-        how = {"clusters": True, "warpgroups": True}
-        source = Source(self._model, {}, Precision.FP16, tuple(sorted(skipped)), **how)
+        what = self._model, {}, Precision.FP16, tuple(sorted(skipped))
+        source = Source(*what, clusters=True, warpgroups=True)
         return ModelForms(source, fallback=True, driven=True)

@@ -59,6 +59,15 @@ def test_a_found_partition_that_is_faster_passes_with_its_speedup_and_what_was_e
     assert "1.20" in outcome.summary
 
 
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_row_says_what_its_fixed_form_leaves_out_and_how_it_still_differs(is_same: bool) -> None:
+    told = replace(PARTITIONS, only_then=("x",), only_here=("y", "z"), skipped=("moved-rows",))
+    times = samples(fixed=120.0, found=100.0, tool=101.0)
+    figures = (same(told) if is_same else judge(times, RIGHT, told)).figures
+    assert figures["fixed_form_skips"] == ["moved-rows"]
+    assert figures["fixed_form_differs"] == {"only_then": ["x"], "only_here": ["y", "z"]}
+
+
 def test_a_found_partition_that_is_slower_fails() -> None:
     assert judge(samples(fixed=99.5, found=100.0, tool=90.0), RIGHT, PARTITIONS).passed
     assert not judge(samples(fixed=98.0, found=100.0, tool=90.0), RIGHT, PARTITIONS).passed
