@@ -66,7 +66,7 @@ def operands(problem: Convolution | Matmul, schedule: Tile, seed: int) -> Operan
 
     if isinstance(problem, Convolution):
         x = draw((problem.n.value, problem.h, problem.w, problem.c))
-        w = draw((problem.k, problem.c, *problem.filter))
+        w = draw((problem.k, problem.c // problem.groups, *problem.filter))
     else:
         x, w = draw((problem.m.value, problem.k)), draw((problem.k, problem.n))
     return operands_of(problem, schedule, x, w, draw)
@@ -82,7 +82,7 @@ def operands_of(
     """Those of given factors; ``draw`` makes bias, residual and limits."""
     behind: list[Array] = []
     if isinstance(problem, Convolution):
-        columns = w.transpose(0, 2, 3, 1).reshape(problem.k, -1)
+        columns = _over_all_channels(w, problem).transpose(0, 2, 3, 1).reshape(problem.k, -1)
         kept = x
         if isinstance(problem, ClampedConvolution):
             low = draw((problem.c,))
@@ -110,11 +110,22 @@ def operands_of(
     # Factors are rounded as they are multiplied where memory holds more; of fp32 2^-22 is left out.
     factors = {Precision.TF32: 2.0**-10, Precision.FP32: 2.0**-21}.get(problem.precision, 0.0)
     cut = 0.0 if problem.precision is Precision.FP32 else ACCUMULATION
-    roundoff = factors + 4 * 2.0**-24 * np.sqrt(columns.shape[1])
+    summed = columns.shape[1] / (problem.groups if isinstance(problem, Convolution) else 1)
+    roundoff = factors + 4 * 2.0**-24 * np.sqrt(summed)
     allowed = problem.y.dtype.unit_roundoff * np.abs(expected) + (
         cut * np.abs(expected).max() + roundoff * (magnitude + sum(np.abs(o) for o in wide))
     )
     return Operands((x, packed, *others, *behind), expected, allowed)
+
+
+def _over_all_channels(w: Array, problem: Convolution) -> Array:
+    """Filters of groups as filters of all channels, (k, c, r, s): zeros stand for what another group reads."""
+    of_all = np.zeros((problem.k, problem.c, *problem.filter), w.dtype)
+    filters, channels = problem.k // problem.groups, problem.c // problem.groups
+    for group in range(problem.groups):
+        own = slice(group * filters, (group + 1) * filters)
+        of_all[own, group * channels : (group + 1) * channels] = w[own]
+    return of_all
 
 
 def _patches(x: Array, problem: Convolution) -> Array:
