@@ -316,19 +316,22 @@ def test_choices_that_only_together_bring_a_form_nearer_are_found(
     for key in found.decisions.changed:  # and is needed
         other = forms.lowered(found.decisions ^ key_of(places[key]))
         assert tried(other).partition != parts
-    idle = [
-        more
-        for site in again.sites
-        if site.key
-        in tried(forms.lowered(more := found.decisions ^ key_of(site))).decisions.changed
-        and tried(forms.lowered(more)).partition == parts
-    ]
-    assert idle
-    assert len(nearest(forms.lowered, parts, (), idle[0]).decisions.changed) == 3
     monkeypatch.setattr(nearest_form, "MOST_TOGETHER", 1)
     assert nearest(forms.lowered, parts).distance(parts) == 3
     monkeypatch.setattr(nearest_form, "combinations", lambda *_: ())
     assert nearest(forms.lowered, parts).distance(parts) == 5  # no nearer than the passes' own
+
+
+def test_what_is_decided_but_not_needed_is_taken_back(tmp_path: Path) -> None:
+    forms = written(MASKED, tmp_path)
+    sites = {site.nodes: site for site in forms.lowered().sites}
+    needed, idle = sites["MatMul_4", "y_cast"], sites["Softmax_3", "Add_2"]
+    wanted = tried(forms.lowered(key_of(needed)))
+    more = tried(forms.lowered(key_of(needed) ^ key_of(idle)))
+    assert more.partition == wanted.partition
+    assert more.decisions.changed == {needed.key, idle.key}
+    begin = Decisions(more.decisions.changed, frozenset(NEWER))
+    assert nearest(forms.lowered, wanted.partition, (), begin).decisions == key_of(needed)
 
 
 def test_no_more_forms_are_looked_at_than_may_be(
@@ -388,8 +391,10 @@ def test_a_newer_pass_is_left_out_where_only_that_leads_to_the_given_partition(
     # What was known before is given up as far as it is not needed, or names nothing any more.
     lost = frozenset(["fuse-operators:0123456789abcdef"])
     more = Decisions(wanted.decisions.changed | lost, frozenset(NEWER))
-    for begin in (OWN, more, Decisions(skipped=frozenset(["magic"])), Decisions(lost)):
-        found = nearest(forms.lowered, wanted.partition, NEWER, begin)
+    gone = Decisions(skipped=frozenset(["magic"]))
+    begins = [(NEWER, begin) for begin in (OWN, more, gone, Decisions(lost))]
+    for newer, begin in (*begins, ((), more)):
+        found = nearest(forms.lowered, wanted.partition, newer, begin)
         assert found.partition == wanted.partition
         assert found.decisions.skipped == {MOVED}  # the other ones do nothing here
         assert len(found.decisions.changed) == 1
@@ -427,6 +432,22 @@ def test_a_pass_without_which_lowering_refuses_is_not_left_out(tmp_path: Path) -
         nearest(broken, wanted.partition, NEWER)
 
 
+def test_where_not_all_newer_passes_can_be_left_out_single_ones_are(tmp_path: Path) -> None:
+    forms = written(ROLLED, tmp_path)
+    wanted, refused = rolled_then(forms), list[Decisions]()
+
+    def lower(decisions: Decisions) -> LoweredModel:
+        if len(decisions.skipped) > 1:
+            refused.append(decisions)
+            raise GraphError("no", fix="none")
+        return forms.lowered(decisions)
+
+    found = nearest(lower, wanted.partition, (MOVED, "modern-forms"))
+    assert refused
+    assert found.partition == wanted.partition
+    assert found.decisions.skipped == {MOVED}
+
+
 def test_an_older_wpk_names_its_operators_and_its_passes(tmp_path: Path) -> None:
     """Run as the older one is, on today's sources: no pass is newer than they are."""
     forms = written(ROLLED, tmp_path)
@@ -439,6 +460,7 @@ def test_an_older_wpk_names_its_operators_and_its_passes(tmp_path: Path) -> None
     form = fix_partition.fixed_form(before, forms, lowered, then)
     assert (form.skipped, form.changed, form.only_then, form.only_here) == ((), (), (), ())
     older = replace(then, partition=rolled_then(forms).partition, passes=then.passes - {MOVED})
+    before = replace(before, skipped=())
     form = fix_partition.fixed_form(before, forms, lowered, older)
     assert (form.skipped, form.only_then, form.only_here) == ((MOVED,), (), ())
     assert len(form.changed) == 1
