@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import onnx
@@ -193,14 +194,15 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-def _help_options(command: str) -> set[str]:
+@cache
+def _help_options(command: str) -> frozenset[str]:
     """The options of a command and of its own commands, without those that all have."""
     shown = _wpk(ROOT, command, "--help").split("\noptions:\n")[1]
     if command == "cache":
         for action in CACHE_ACTIONS:
             shown += _wpk(ROOT, command, action, "--help").split("\noptions:\n")[1]
     common = {"-h", "--help", "-v", "--verbose", "-q", "--quiet", "--log-file"}
-    return set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - common
+    return frozenset(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - common
 
 
 def _wpk(folder: Path, *arguments: str) -> str:
