@@ -21,9 +21,6 @@ CACHE_ACTIONS = ("show", "prune", "clear", "export", "import")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-_COMPILED = shutil.ignore_patterns("__pycache__")
-
-
 def _blocks(page: Path, language: str) -> list[str]:
     text = page.read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
@@ -84,7 +81,7 @@ def test_the_example_searcher_passes_its_test(tmp_path: Path) -> None:
 def test_the_example_template_passes_its_tests(tmp_path: Path) -> None:
     page = ROOT / "docs" / "adding_a_template.md"
     package = tmp_path / "path" / "wpk"
-    shutil.copytree(ROOT / "wpk", package, ignore=_COMPILED)
+    shutil.copytree(ROOT / "wpk", package)
     (header,), (template, tests) = _blocks(page, "cpp"), _blocks(page, "python")
     (package / "schedules" / "negate.cuh").write_text(header, encoding="utf-8")
     (package / "schedules" / "negate.py").write_text(template, encoding="utf-8")
@@ -150,7 +147,7 @@ def _copy_package(path: Path) -> Path:
     """The package as it is installed, in a folder of its own."""
     package = path / "wpk"
     for folder, place in (("wpk", "."), ("graph_passes", "graph_passes"), ("search", "search")):
-        shutil.copytree(ROOT / folder, package / place, dirs_exist_ok=True, ignore=_COMPILED)
+        shutil.copytree(ROOT / folder, package / place, dirs_exist_ok=True)
     return package
 
 
