@@ -52,7 +52,7 @@ def limit(network: str, precision: str) -> Limit:
 
 
 SAMPLE = {
-    ("tv_resnet18.dynamo", "fp32"),
+    ("tv_mobilenet_v2.dynamo", "fp32"),
     ("tv_resnet18.script", "fp16"),
     ("tv_mobilenet_v2.dynamo", "bf16"),
     ("hf_distilbert.dynamo", "tf32"),

@@ -136,14 +136,19 @@ def test_what_an_index_shows_of_both_is_valid(distributions: tuple[Path, Path]) 
     assert done.stdout.count("PASSED") == len(distributions)
 
 
-@pytest.mark.slow
-def test_a_plain_install_of_the_wheel_works(
-    distributions: tuple[Path, Path], tmp_path: Path
-) -> None:
+@pytest.fixture(scope="session")
+def plain(distributions: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the wheel is installed; a module is compiled when it is imported."""
+    folder = tmp_path_factory.mktemp("plain")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    done = _run(*pip, "--target", tmp_path, distributions[1])
+    done = _run(*pip, "--no-compile", "--target", folder, distributions[1])
     assert done.returncode == 0, done.stderr
-    _check_installed(Path(sys.executable), tmp_path / "wpk", path=tmp_path)
+    return folder
+
+
+@pytest.mark.slow
+def test_a_plain_install_of_the_wheel_works(plain: Path) -> None:
+    _check_installed(Path(sys.executable), plain / "wpk", path=plain)
 
 
 @pytest.mark.slow
@@ -164,18 +169,13 @@ def test_an_editable_install_works(checkout: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["beside the clone", "in the clone"])
 @pytest.mark.slow
-def test_a_script_near_a_clone_gets_the_package(
-    checkout: Path, distributions: tuple[Path, Path], tmp_path: Path, place: str
-) -> None:
+def test_a_script_near_a_clone_gets_the_package(checkout: Path, plain: Path, place: str) -> None:
     """The folder of a script is the first on the path, and a clone is a folder called ``wpk``."""
     folder = checkout.parent if place == "beside the clone" else checkout
     script = folder / "near_a_clone.py"
     script.write_text("import wpk, wpk.search.loop, wpk.graph_passes; print(wpk.load.__name__)")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    done = _run(*pip, "--target", tmp_path / "plain", distributions[1])
-    assert done.returncode == 0, done.stderr
     editable = Path(sysconfig.get_path("purelib"))
-    for installed in (tmp_path / "plain", editable):
+    for installed in (plain, editable):
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
         path = {} if installed is editable else {"PYTHONPATH": str(installed)}
         done = subprocess.run(

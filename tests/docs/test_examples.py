@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import onnx
@@ -18,9 +19,6 @@ from wpk.options import SearchOptions
 ROOT = Path(__file__).parents[2]
 CACHE_ACTIONS = ("show", "prune", "clear", "export", "import")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-
-_COMPILED = shutil.ignore_patterns("__pycache__")
 
 
 def _blocks(page: Path, language: str) -> list[str]:
@@ -83,7 +81,7 @@ def test_the_example_searcher_passes_its_test(tmp_path: Path) -> None:
 def test_the_example_template_passes_its_tests(tmp_path: Path) -> None:
     page = ROOT / "docs" / "adding_a_template.md"
     package = tmp_path / "path" / "wpk"
-    shutil.copytree(ROOT / "wpk", package, ignore=_COMPILED)
+    shutil.copytree(ROOT / "wpk", package)
     (header,), (template, tests) = _blocks(page, "cpp"), _blocks(page, "python")
     (package / "schedules" / "negate.cuh").write_text(header, encoding="utf-8")
     (package / "schedules" / "negate.py").write_text(template, encoding="utf-8")
@@ -149,7 +147,7 @@ def _copy_package(path: Path) -> Path:
     """The package as it is installed, in a folder of its own."""
     package = path / "wpk"
     for folder, place in (("wpk", "."), ("graph_passes", "graph_passes"), ("search", "search")):
-        shutil.copytree(ROOT / folder, package / place, dirs_exist_ok=True, ignore=_COMPILED)
+        shutil.copytree(ROOT / folder, package / place, dirs_exist_ok=True)
     return package
 
 
@@ -193,14 +191,15 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-def _help_options(command: str) -> set[str]:
+@cache
+def _help_options(command: str) -> frozenset[str]:
     """The options of a command and of its own commands, without those that all have."""
     shown = _wpk(ROOT, command, "--help").split("\noptions:\n")[1]
     if command == "cache":
         for action in CACHE_ACTIONS:
             shown += _wpk(ROOT, command, action, "--help").split("\noptions:\n")[1]
     common = {"-h", "--help", "-v", "--verbose", "-q", "--quiet", "--log-file"}
-    return set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - common
+    return frozenset(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - common
 
 
 def _wpk(folder: Path, *arguments: str) -> str:

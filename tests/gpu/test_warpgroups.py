@@ -48,7 +48,7 @@ def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
 
 @pytest.mark.memcheck
 @pytest.mark.racecheck
-@pytest.mark.parametrize(("problem", "schedule"), list(cases()))
+@pytest.mark.parametrize(("problem", "schedule"), cases())
 def test_agrees_with_float64(
     hopper: CudaDevice, problem: Convolution | Matmul, schedule: Tile
 ) -> None:
@@ -102,7 +102,7 @@ def test_many_blocks_give_what_a_longer_ring_gives(
     longer.free()
 
 
-@pytest.mark.parametrize(("problem", "schedule"), list(cases()))
+@pytest.mark.parametrize(("problem", "schedule"), cases())
 def test_repeats_itself_and_agrees_with_the_emulator(
     hopper: CudaDevice, problem: Convolution | Matmul, schedule: Tile
 ) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from subjects import exported
+from support.each_value import each_value
 from support.networks import small_models
 
 import wpk
@@ -143,17 +144,17 @@ def test_says_why(name: str, words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@pytest.mark.parametrize("body", [*CARRIED.values(), *UNROLLED.values()], ids=[*CARRIED, *UNROLLED])
-def test_gives_what_onnx_runtime_gives(body: str, precision: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "precision"), each_value([*CARRIED, *UNROLLED], ["fp32", "fp16"]))
+def test_gives_what_onnx_runtime_gives(name: str, precision: str, tmp_path: Path) -> None:
+    body = (CARRIED | UNROLLED)[name]
     path = small_models.write(f"agraph {body}", tmp_path)
     wpk.optimize(path, tmp_path / "model.plan", target="h200", precision=precision)
     with wpk.load(tmp_path / "model.plan", device="cpu") as engine:
         for size in (1, 3):
             inputs = small_models.draw(path, 0, size)
-            for name, right in small_models.expected(path, inputs).items():
+            for output, right in small_models.expected(path, inputs).items():
                 loose = 2e-6 if precision == "fp32" else 5e-3
-                np.testing.assert_allclose(engine.run(inputs)[name], right, loose, loose)
+                np.testing.assert_allclose(engine.run(inputs)[output], right, loose, loose)
 
 
 @pytest.mark.parametrize("body", CARRIED.values(), ids=CARRIED.keys())

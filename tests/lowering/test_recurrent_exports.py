@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from subjects import exported
+from support.each_value import each_value
 from support.networks import small_models
 
 import wpk
@@ -60,21 +61,20 @@ def test_says_what_it_does_not_carry(name: str, tmp_path: Path) -> None:
         lower_model(written(name, tmp_path), {}, Precision.FP32)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "lstm2_states.dynamo",
-        "lstm2_bi_bf.script.free",
-        "lstm_last_bf.script.free",
-        "gru2_bi_bf_states.dynamo",
-        "rnn_relu_bi.script",
-        "speech.script.free",
-        "speech.dynamo",
-        "decoder.dynamo",
-    ],
+EXECUTED = (
+    "lstm2_states.dynamo",
+    "lstm2_bi_bf.script.free",
+    "lstm_last_bf.script.free",
+    "gru2_bi_bf_states.dynamo",
+    "rnn_relu_bi.script",
+    "speech.dynamo",
+    "decoder.dynamo",
+    "speech.script.free",
 )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "precision"), each_value(EXECUTED, ["fp32", "fp16"]))
 def test_gives_what_onnx_runtime_gives(name: str, precision: str, tmp_path: Path) -> None:
     path = written(name, tmp_path)
     wpk.optimize(path, tmp_path / "model.plan", target="h200", precision=precision)

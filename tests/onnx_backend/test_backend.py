@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 EXPECTED = read()
 
-EVERY = 40
+EVERY = 80
 """One test of so many is in the sample."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,9 @@ ONE = {"N": 1, "n": 1}
 KINDS = ("conv", "gemm", "attention", "depthwise", "normalisation", "recurrence", "squeeze")
 
 
+@cache
 def _problems(precision: Precision, folder: Path) -> list[Problem]:
+    """Of a precision, found once; the folder is one for all tests."""
     found = []
     for name in handwritten.TEXTS:
         lowered = lower_model(handwritten.write(name, folder), {}, precision)
@@ -63,12 +66,18 @@ def _is_legal(template: Any, problem: Problem, schedule: Any) -> bool:
     return reason is None
 
 
+@pytest.fixture(name="folder", scope="module")
+def fixture_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where networks are written."""
+    return tmp_path_factory.mktemp("networks")
+
+
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.FP32, Precision.TF32])
 def test_nearly_every_schedule_is_legal_for_an_odd_sibling(
-    precision: Precision, tmp_path: Path
+    precision: Precision, folder: Path
 ) -> None:
     asked, legal = Counter[str](), Counter[str]()
-    for problem in _problems(precision, tmp_path):
+    for problem in _problems(precision, folder):
         siblings = list(problem.odd_siblings())
         for template in TEMPLATES:
             for schedule in _schedules(template, problem):
@@ -85,8 +94,8 @@ def test_nearly_every_schedule_is_legal_for_an_odd_sibling(
 
 
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.FP32])
-def test_siblings_are_of_the_same_kind(precision: Precision, tmp_path: Path) -> None:
-    for problem in _problems(precision, tmp_path):
+def test_siblings_are_of_the_same_kind(precision: Precision, folder: Path) -> None:
+    for problem in _problems(precision, folder):
         for sibling in problem.odd_siblings():
             assert type(sibling) is type(problem)
             inputs, output = problem.accesses()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from subjects.problems import channels_first, channels_last, convolution
+from support.each_value import each_value
 from support.machine_code.compiled_units import assert_compiles_as_modelled
 from support.machine_code.disassembly import listing
 from support.problems.warpgroup_layers import limited
@@ -238,8 +239,9 @@ LAYERS: dict[str, tuple[dict[str, Any], GroupedSchedule]] = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
-@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16])
+@pytest.mark.parametrize(
+    ("name", "precision"), each_value(LAYERS, [Precision.FP16, Precision.BF16])
+)
 def test_compiles_as_modelled(name: str, precision: Precision) -> None:
     given, schedule = LAYERS[name]
     problem = convolution(**given, n=32, precision=precision, bias=DType.FP32, relu=True)

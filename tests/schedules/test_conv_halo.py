@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects.problems import channels_last
+from support.each_value import each_value
 from support.machine_code.compiled_units import assert_compiles_as_modelled
 from support.problems.warpgroup_layers import BIAS, TAPS, convolution, limited
 
@@ -167,8 +168,10 @@ def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None])
     assert_golden("schedules/conv_halo.cu", source.text)
 
 
-@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16, Precision.TF32])
-@pytest.mark.parametrize("filters", [16, 32, 64, 128, 256])
+@pytest.mark.parametrize(
+    ("precision", "filters"),
+    each_value([Precision.FP16, Precision.TF32, Precision.BF16], [16, 32, 64, 128, 256]),
+)
 def test_schedules_compile_without_spills_and_with_the_registers_that_are_expected(
     precision: Precision, filters: int
 ) -> None:

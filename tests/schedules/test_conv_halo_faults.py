@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects.problems import channels_last
+from support.each_value import each_value
 from support.faults.planter import Fault, before, change, drop, plant, put, whole
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import products_from_registers, touched_in_flight
@@ -141,10 +142,17 @@ def compiled(template: Any, schedule: HaloSchedule, precision: Precision) -> Com
     return load_nvrtc().compile(source, "sm_90a")
 
 
-@pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32])
+FEW = [
+    pytest.param(precision, 16, marks=pytest.mark.exhaustive)
+    for precision in (Precision.FP16, Precision.TF32)
+]
+
+
 @pytest.mark.parametrize("carry", [0, 1])
 @pytest.mark.parametrize("teams", [1, 3])
-@pytest.mark.parametrize("filters", [pytest.param(16, marks=pytest.mark.exhaustive), 32, 64])
+@pytest.mark.parametrize(
+    ("precision", "filters"), [*each_value([Precision.FP16, Precision.TF32], [32, 64]), *FEW]
+)
 def test_products_have_their_registers_to_themselves_and_run_beside_loads(
     precision: Precision, teams: int, carry: int, filters: int, tmp_path: Path
 ) -> None:

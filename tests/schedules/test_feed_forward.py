@@ -222,7 +222,7 @@ SPACES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("step", [41, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("case", SPACES)
 def test_what_is_legal_compiles_without_spilling(case: str, step: int) -> None:
     problem = SPACES[case]
@@ -351,12 +351,13 @@ def test_odd_siblings_are_right(name: str, checking_execution: Any, fast_executi
     check(fast_execution if has_many else checking_execution, sibling, schedule)
 
 
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("case", MACHINE_CODE)
-def test_nearly_every_schedule_is_legal_for_an_odd_sibling(case: str) -> None:
+def test_nearly_every_schedule_is_legal_for_an_odd_sibling(case: str, step: int) -> None:
     problem, _ = MACHINE_CODE[case]
     siblings = list(problem.odd_siblings())
     _, columns = TEMPLATE.space(problem, H200)
-    schedules = [TEMPLATE.schedule(columns, row) for row in range(len(columns["stages"]))]
+    schedules = [TEMPLATE.schedule(columns, row) for row in range(0, len(columns["stages"]), step)]
     legal = [
         any(
             TEMPLATE.why_not(each, H200) is None

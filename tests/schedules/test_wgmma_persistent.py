@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects.problems import channels_last
+from support.each_value import each_value
 from support.problems.network_layers import dense, resnet
 from support.problems.warpgroup_layers import (
     across,
@@ -260,8 +261,9 @@ def test_models_see_that_the_ends_are_once_a_block() -> None:
     assert (work.block_flops * work.blocks >= 2 * problem.macs).all()
 
 
-@pytest.mark.parametrize("name", ["conv_wgmma", "gemm_wgmma"])
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    ("name", "precision"), each_value(["conv_wgmma", "gemm_wgmma"], PRECISIONS)
+)
 def test_machine_code_keeps_its_registers(name: str, precision: Precision) -> None:
     """Nothing spills, and ptxas waits for no product by itself."""
     problem = resnet(n=32, precision=precision)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects.problems import channels_last
+from support.each_value import each_value
 from support.machine_code.disassembly import listing
 from support.problems.network_layers import dense, resnet
 from support.problems.warpgroup_layers import (
@@ -260,14 +261,17 @@ def test_sharing_is_tried_where_tiles_and_parts_fill_the_gpu(
 
 
 @SHARE
-@pytest.mark.parametrize("name", ["conv_wgmma", "gemm_wgmma"])
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    ("name", "precision"), each_value(["conv_wgmma", "gemm_wgmma"], PRECISIONS)
+)
 def test_machine_code_copies_what_is_shared_to_both_blocks(
     name: str, precision: Precision, share: int, tmp_path: Path
 ) -> None:
     """And waits for no other memory while it multiplies: the fence is the first barrier's alone."""
-    problem = resnet(n=32, precision=precision) if name == "conv_wgmma" else dense(512, 512, 512)
-    schedule = at(WgmmaSchedule(64, 128, 64, 4, early=1, share=share), problem.precision)
+    problem: Any = resnet(n=32, precision=precision)
+    if name == "gemm_wgmma":
+        problem = dense(512, 512, 512, precision=precision)
+    schedule = at(WgmmaSchedule(64, 128, 64, 4, early=1, share=share), precision)
     (source,) = TEMPLATE_OF[name].instantiate(problem, schedule)
     kernel = load_nvrtc().compile(source, "sm_90a")
     assert not kernel.resources.spills

@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx
 import pytest
+from support.each_value import each_value
 from support.networks import handwritten
 
 from wpk.errors import TargetError, WpkError
@@ -26,8 +27,7 @@ REFUSED = {
 """What TensorRT for RTX 1.7 cannot build, and a word of its reason."""
 
 
-@pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("name", handwritten.TEXTS)
+@pytest.mark.parametrize(("name", "precision"), each_value(handwritten.TEXTS, PRECISIONS))
 def test_every_small_network_builds(
     rtx: Binding, requested: Any, name: str, precision: str
 ) -> None:

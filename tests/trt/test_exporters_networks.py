@@ -15,6 +15,7 @@ from wpk.tensorrt import Binding, Request, build, exported
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from subjects import exported as archive  # stands outside the package
+from support.each_value import each_value
 
 NETWORKS = (
     "tv_resnet18.dynamo",
@@ -27,8 +28,9 @@ NETWORKS = (
 )
 
 
-@pytest.mark.parametrize("precision", [Precision.FP32, Precision.FP16])
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    ("name", "precision"), each_value(NETWORKS, [Precision.FP16, Precision.FP32])
+)
 def test_the_network_is_parsed_and_built(
     rtx: Binding, tmp_path: Path, name: str, precision: Precision
 ) -> None:

@@ -187,10 +187,7 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
         """Say why this schedule is illegal for the problem on the target, in words; None if legal."""
         columns = schedule.columns()
-
-        def work() -> Work:
-            return self.work(problem, columns, target)
-
+        work = cache(partial(self.work, problem, columns, target))
         for limits in self._all_limits(problem, target):
             figures = self._with_figures(limits, problem, columns, work, target)
             for limit in limits:

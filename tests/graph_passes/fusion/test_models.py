@@ -7,6 +7,7 @@ import onnx
 import onnx_graphsurgeon as gs
 import pytest
 from subjects import exported
+from support.each_value import each_value
 
 from wpk.dtypes import ASKED, Precision
 from wpk.graph_passes import pass_groups, run_passes
@@ -85,8 +86,7 @@ def _stage(node: gs.Node, latest: str, anchored: bool) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", list(ASKED))
-@pytest.mark.parametrize("name", BUDGETS)
+@pytest.mark.parametrize(("name", "precision"), each_value(BUDGETS, ASKED))
 def test_a_real_network_keeps_its_budget_and_the_grammar(name, precision):
     graph = rewritten(refilled(name), precision)
     kernels = launches(graph)

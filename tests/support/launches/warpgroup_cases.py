@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -169,7 +169,10 @@ HALO = [
 ]
 
 
-def cases() -> Iterator[Any]:
+@cache
+def cases() -> list[Any]:
+    """Every problem with every schedule that is legal for it, found once for all tests."""
+    found = []
     for name, problem in PROBLEMS.items():
         # The same boxes, whatever an element takes.
         size = problem.precision.storage.bytes
@@ -178,4 +181,6 @@ def cases() -> Iterator[Any]:
         for schedule in (*boxes, *halo):
             used = template(problem, schedule)
             if (used.why_not(problem, H200) or used.why_illegal(problem, schedule, H200)) is None:
-                yield pytest.param(problem, schedule, id=f"{name}: {used.name} {schedule}")
+                label = f"{name}: {used.name} {schedule}"
+                found.append(pytest.param(problem, schedule, id=label))
+    return found
