@@ -9,13 +9,13 @@ from typing import Any
 
 from rows.plan_operators import seconds_of
 from wpk.plan.plan import Plan, Step
-from wpk.problems import Convolution, Matmul
+from wpk.problems import Convolution, FeedForward, Matmul
 from wpk.targets.registry import find_target
 
 
 @dataclass(frozen=True)
 class Products:
-    """The matrix products and ungrouped convolutions of a plan.
+    """The matrix products, feed-forward blocks and ungrouped convolutions of a plan.
 
     Attributes:
         operators: How many there are.
@@ -47,7 +47,7 @@ def products_of(steps: Sequence[Step]) -> Products:
     found = [
         step
         for step in steps
-        if isinstance(problem := step.operator.problem, Matmul)
+        if isinstance(problem := step.operator.problem, Matmul | FeedForward)
         or (isinstance(problem, Convolution) and problem.groups == 1)
     ]
     operations = sum(step.operator.problem.traffic().products for step in found)

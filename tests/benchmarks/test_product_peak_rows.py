@@ -10,6 +10,7 @@ from rows.plan_products import product_figures, products_of
 from rows.product_peak import BATCH, GOAL, NETWORKS, judge
 from rows.zoo import ZooCase
 from subjects.problems import convolution, matmul
+from support.problems.feed_forwards import feed_forward
 
 from wpk.dtypes import Precision
 from wpk.plan.plan import Step
@@ -31,11 +32,13 @@ def test_products_and_convolutions_count_with_all_they_take(step: Step) -> None:
     product = matmul(128, 64, 32)
     layer = convolution(16, 24, (5, 7))
     depthwise = convolution(16, 16, (5, 7), groups=16)
+    block = feed_forward(200, 48, 96)
     steps = [_of(step, product, 2e-6), _of(step, layer, 3e-6), _of(step, depthwise, 50e-6)]
-    found = products_of(steps)
-    assert found.operators == 2
-    assert found.seconds == pytest.approx(5e-6)
-    assert found.operations == 2 * product.macs + layer.traffic().products
+    found = products_of([*steps, _of(step, block, 4e-6)])
+    assert found.operators == 3
+    assert found.seconds == pytest.approx(9e-6)
+    both = 2 * 2 * 200 * 48 * 96
+    assert found.operations == 2 * product.macs + layer.traffic().products + both
     assert found.operations > 2 * product.macs
 
 
