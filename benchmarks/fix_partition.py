@@ -1,13 +1,13 @@
-"""Find out which forms of today have the partitions that were fixed before forms competed.
+"""Find out which forms of today have the partitions that were fixed before forms competed, and without which passes.
 
     python benchmarks/fix_partition.py
     python benchmarks/fix_partition.py --only vit.b1 swin.b32 --store build/evidence
     python benchmarks/fix_partition.py --only graphs
 
-For each network and batch the passes of `COMMIT` are run as they were (`git archive`, in a process of its own), and then the
-choices of today's passes are decided otherwise until the partition is as near to theirs as it gets (`zoo.nearest_form`). What
-is found is written to benchmarks/zoo/fixed_partition.json, with the operators in which both still differ; a table
-says what the models make of the two forms on the target. No GPU is needed; networks that the store has not are exported there.
+For each network and batch the passes of `COMMIT` are run as they were (`git archive`, in a process of its own). Then newer passes are
+left out, and choices of the others decided otherwise, until the partition is as near to theirs as it gets (`zoo.nearest_form`).
+What is found is written to benchmarks/zoo/fixed_partition.json, with the operators in which both still differ; a table says what
+the models make of the two forms on the target. No GPU is needed; networks that the store has not are exported there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,12 +31,11 @@ import onnx
 from zoo import operators
 from zoo.catalogue import find
 from zoo.fixed import PARTITIONS, FixedForm, FixedPartitions, fixed_partitions, keep
+from zoo.lowered_forms import Decisions, LoweredForms
 from zoo.nearest_form import nearest, tried, words
 from zoo.small_graphs import NAMES, small_graph
 
-from wpk.dtypes import Precision
-from wpk.lowering.lowered_model import LoweredModel, Source
-from wpk.lowering.model import ModelForms
+from wpk.lowering.lowered_model import LoweredModel
 from wpk.report import format_table
 from wpk.search.forms import Estimates, Form, Forms, beginning, form_of, kinds_in_order
 from wpk.targets import find_target
@@ -67,12 +66,10 @@ def main() -> int:
             model = (
                 small_graph(network, older) if is_small else _model(options.store, network, batch)
             )
-            then = _partition_then(older, model)
-            source = Source(model, {}, Precision.FP16, (), clusters=True, warpgroups=True)
-            here = ModelForms(source, fallback=True)
+            then, here = made_then(older, model), LoweredForms(model)
             usual, exporter = here.lowered(), _exporter(model)
-            before = forms.get((network, batch), FixedForm(network, batch, "", (), 0, 0, 0))
-            form = _form(replace(before, exporter=exporter), here, usual, then)
+            before = forms.get((network, batch), FixedForm(network, batch, "", (), (), 0, 0, 0))
+            form = fixed_form(replace(before, exporter=exporter), here, usual, then)
             forms[network, batch] = form
             estimates = Estimates(find_target(options.target))
             table.append([*_counts(form), *_predicted(here, form, usual, estimates)])
@@ -81,8 +78,8 @@ def main() -> int:
             graphs = tuple(each for each in ordered if each.network in NAMES)
             networks = tuple(each for each in ordered if each not in graphs)
             keep(FixedPartitions(COMMIT, networks, graphs), options.output)
-    head = ["network", "then", "fixed", "today", "keys", "differ", "fixed, µs", "passes, µs"]
-    print(format_table([*head, "begins with, µs", "times"], table))
+    head = ["network", "then", "fixed", "today", "keys", "left out", "differ"]
+    print(format_table([*head, "fixed, µs", "passes, µs", "begins with, µs", "times"], table))
     return 0
 
 
@@ -140,26 +137,40 @@ def _exporter(model: Path) -> str:
     return f"{written.producer_name} {written.producer_version}"
 
 
-def _partition_then(older: Path, model: Path) -> operators.Partition:
-    """What the older passes and lowering make of a model."""
+@dataclass(frozen=True)
+class Then:
+    """What the older wpk makes of a model.
+
+    Attributes:
+        partition: Its operators.
+        passes: Names of all passes that there were.
+    """
+
+    partition: operators.Partition
+    passes: frozenset[str]
+
+
+def made_then(older: Path, model: Path) -> Then:
+    """Run the older passes and lowering."""
     command = [sys.executable, "-P", str(operators.__file__), str(model)]
     environment = os.environ | {"PYTHONPATH": str(older)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{COMMIT} makes no operators of {model.name}:\n{done.stderr}")
-    return operators.read(json.loads(done.stdout))
+    made = json.loads(done.stdout)
+    return Then(operators.read(made["operators"]), frozenset(made["passes"]))
 
 
-def _form(
-    before: FixedForm, here: ModelForms, usual: LoweredModel, then: operators.Partition
-) -> FixedForm:
+def fixed_form(before: FixedForm, here: LoweredForms, usual: LoweredModel, then: Then) -> FixedForm:
     """The form that is nearest to a partition, looked for from the one that was before."""
-    found = nearest(here.lowered, then, frozenset(before.changed))
-    only_then, only_here = found.difference(then)
+    newer = {record.name for record in usual.passes} - then.passes
+    found = nearest(here.lowered, then.partition, newer, before.decisions)
+    only_then, only_here = found.difference(then.partition)
     return replace(
         before,
-        changed=tuple(sorted(found.changed)),
-        then=then.total(),
+        changed=tuple(sorted(found.decisions.changed)),
+        skipped=tuple(sorted(found.decisions.skipped)),
+        then=then.partition.total(),
         operators=found.partition.total(),
         today=tried(usual).partition.total(),
         partition=operators.digest(found.partition),
@@ -170,18 +181,20 @@ def _form(
 
 def _counts(form: FixedForm) -> Iterator[str]:
     yield f"{form.network}.b{form.batch}"
-    yield from map(str, (form.then, form.operators, form.today, len(form.changed)))
+    yield from map(str, (form.then, form.operators, form.today))
+    yield from map(str, (len(form.changed), len(form.skipped)))
     yield f"{len(form.only_then)}/{len(form.only_here)}"
 
 
 def _predicted(
-    here: ModelForms, form: FixedForm, usual: LoweredModel, estimates: Estimates
+    here: LoweredForms, form: FixedForm, usual: LoweredModel, estimates: Estimates
 ) -> Iterator[str]:
     """Sums of estimates of the fixed form, of the passes' own and of the one that tuning begins with, in µs."""
     own = form_of(usual)
     kinds = kinds_in_order(usual, own, estimates.headroom)
-    begun = beginning(Forms(here.lowered, own), estimates.seconds, kinds).form
-    fixed = form_of(here.lowered(frozenset(form.changed)))
+    fixed = form_of(here.lowered(form.decisions))
+    forms = Forms(lambda changed: here.lowered(Decisions(changed)), own)
+    begun = beginning(forms, estimates.seconds, kinds).form
     total = partial(_microseconds, estimates)
     sums = [total(each) for each in (fixed, own, begun)]
     yield from (f"{each:.0f}" for each in sums)

@@ -61,12 +61,14 @@ class Partitions:
         operators: Of each engine's form, by the engine.
         only_then: Operators of the fixed partition that the form which stands for it has not, in words.
         only_here: Operators that it has in their place.
+        skipped: Names of the passes that it leaves out.
     """
 
     evaluated: int
     operators: Mapping[str, int]
     only_then: Sequence[str] = ()
     only_here: Sequence[str] = ()
+    skipped: Sequence[str] = ()
 
 
 def cases() -> dict[ZooCase, FixedForm]:
@@ -99,6 +101,7 @@ def _measure(case: ZooCase, form: FixedForm, context: Context) -> Outcome:
         },
         form.only_then,
         form.only_here,
+        form.skipped,
     )
     told: dict[str, Any] = {
         "taken_back": list(tool.provenance.changed_sites),
@@ -195,7 +198,7 @@ def judge(
 
 def _apart(partitions: Partitions) -> dict[str, Any]:
     apart = {"only_then": list(partitions.only_then), "only_here": list(partitions.only_here)}
-    return {"fixed_form_differs": apart}
+    return {"fixed_form_differs": apart, "fixed_form_skips": list(partitions.skipped)}
 
 
 def _judge_rows(context: Context) -> Outcome:

@@ -12,22 +12,21 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from zoo.fixed import PARTITIONS, FixedForm
+from zoo.lowered_forms import Decisions, LoweredForms
 from zoo.operators import digest, partition_of
 
 from rows.base import Context, RowError
 from rows.tuned import plans_folder, tune
 from rows.zoo import BUDGET, ZooCase
-from wpk.dtypes import Precision
-from wpk.errors import GraphError
-from wpk.lowering.lowered_model import LoweredModel, Source
-from wpk.lowering.model import ModelForms
+from wpk.errors import WpkError
+from wpk.lowering.lowered_model import LoweredModel
 from wpk.plan.plan import Plan
 from wpk.plan.plan_file import read_plan
 from wpk.search.loop import CacheFolder
@@ -60,11 +59,9 @@ class FormsHere:
         Raises:
             RowError: These passes do not make the fixed form's partition: its file is older than they are, or of another network.
         """
-        source = Source(model, {}, Precision.FP16, (), clusters=True, warpgroups=True)
-        forms = ModelForms(source, fallback=True, driven=True)
-        lowered = forms.lowered(frozenset(fixed.changed))
-        require_fresh(fixed, lowered)
-        return cls(lowered, forms.lowered(frozenset(found)))
+        forms = LoweredForms(model)
+        lowered = forms.lowered(Decisions(frozenset(found)))
+        return cls(lowered_fixed(fixed, forms), lowered)
 
     @property
     def are_same(self) -> bool:
@@ -80,16 +77,17 @@ class FormsHere:
         )
 
 
-def require_fresh(form: FixedForm, lowered: LoweredModel) -> None:
-    """Refuse a form that names no places of a model, or has not the partition that its file says.
+def lowered_fixed(form: FixedForm, forms: LoweredForms) -> LoweredModel:
+    """Lower a model in its fixed form, without the passes that this leaves out.
 
     Raises:
-        RowError: It is stale.
+        RowError: It is stale: it names no pass or no place of the model any more, or has not the partition that its file says.
     """
     case = f"{form.network}.b{form.batch}"
     try:
+        lowered = forms.lowered(form.decisions)
         lowered.require_sites()
-    except GraphError as error:
+    except WpkError as error:
         raise RowError(f"{error.what}; {_renew(case)}") from error
     seen = digest(partition_of(lowered.program))
     if seen != form.partition:
@@ -97,6 +95,7 @@ def require_fresh(form: FixedForm, lowered: LoweredModel) -> None:
             f"the fixed form of {case} has partition {seen}, of {len(lowered.program.operators)} operators, here; "
             f"{PARTITIONS.name} says {form.partition}, of {form.operators}; {_renew(case)}"
         )
+    return lowered
 
 
 def _renew(case: str) -> str:
@@ -125,25 +124,33 @@ class Tuner:
 
     def fixed(self, form: FixedForm) -> Path:
         """The plan of the form that was fixed once."""
-        return self._tuned("fixed", BUDGET, form.changed)
+        return self._tuned(f"fixed-{form.partition}", BUDGET, form.decisions)
 
     def found_again(self, forms: FormsHere) -> Path:
         """The plan of the found form, by all that is known."""
-        return self._tuned("again", AGAIN, forms.found_sites)
+        return self._tuned("again", AGAIN, Decisions(frozenset(forms.found_sites)))
 
     def _kept(self, name: str) -> Path:
         return plans_folder(self._context) / f"fixed.{self._case}.{name}.plan"
 
-    def _tuned(self, name: str, budget: str, changed: Sequence[str] | None = None) -> Path:
-        """A plan: of the form of these keys, or of whichever is found."""
+    def _tuned(self, name: str, budget: str, form: Decisions | None = None) -> Path:
+        """A plan: of a form, or of whichever is found."""
         kept, context = self._kept(name), replace(self._context, budget=budget)
         if not kept.is_file():
-            form = [] if changed is None else ["--forms", "fixed"]
-            form += [each for key in changed or () for each in ("--change-site", key)]
-            options = [*form, "--check", "off"]  # the row compares the engines itself
+            options = ["--check", "off"]  # the row compares the engines itself
+            options += [] if form is None else _given(form)
             model = self._case.model(context)
             tune(self._case, model, kept, context, cache=self._cache, options=options)
         return kept
+
+
+def _given(form: Decisions) -> Iterator[str]:
+    """What tells ``wpk optimize`` of a form."""
+    yield from ("--forms", "fixed")
+    for key in sorted(form.changed):
+        yield from ("--change-site", key)
+    for name in sorted(form.skipped):
+        yield from ("--skip-pass", name)
 
 
 def plan_of(path: Path) -> Plan:

@@ -2,7 +2,8 @@
 
 Before the commit that the file names, passes joined what they could by rule, and nothing measured whether that is faster. For
 each network and batch the file holds the form whose partition is nearest to the one of that commit, and in what operators it
-differs from it. ``benchmarks/fix_partition.py`` writes it.
+differs from it. Passes that are newer than the commit are left out where that brings a form nearer. ``benchmarks/fix_partition.py``
+writes the file.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from zoo.lowered_forms import Decisions
 
 PARTITIONS = Path(__file__).with_name("fixed_partition.json")
 
@@ -24,6 +27,7 @@ class FixedForm:
         batch: Inputs at once.
         exporter: What wrote the network's file, with its version: others may write other nodes, whose keys are others.
         changed: Keys of the sites that are decided otherwise than passes do today.
+        skipped: Names of the passes that are left out, ascending: newer ones than the commit's.
         then: Operators that the commit made.
         operators: Operators of this form.
         today: Operators that passes make by today's rules.
@@ -36,12 +40,18 @@ class FixedForm:
     batch: int
     exporter: str
     changed: tuple[str, ...]
+    skipped: tuple[str, ...]
     then: int
     operators: int
     today: int
     partition: str = ""
     only_then: tuple[str, ...] = ()
     only_here: tuple[str, ...] = ()
+
+    @property
+    def decisions(self) -> Decisions:
+        """What makes it."""
+        return Decisions(frozenset(self.changed), frozenset(self.skipped))
 
 
 @dataclass(frozen=True)
@@ -77,5 +87,5 @@ def keep(partitions: FixedPartitions, path: Path = PARTITIONS) -> None:
 
 
 def _form(data: dict[str, Any]) -> FixedForm:
-    lists = ("changed", "only_then", "only_here")
+    lists = ("changed", "skipped", "only_then", "only_here")
     return FixedForm(**data | {name: tuple(data[name]) for name in lists})

@@ -2,7 +2,7 @@
 
     PYTHONPATH=OLDER python -P benchmarks/zoo/operators.py MODEL.onnx
 
-As a script it prints the operators of the wpk that is on the path, as JSON. It needs nothing of wpk that has changed since
+As a script it prints the operators of the wpk that is on the path, and the names of its passes, as JSON. It needs nothing of wpk that has changed since
 forms were chosen: kinds of problems, and the values and constants that an operator reads and writes. What an operator is
 *called*, how its weights are packed and in which order its values lie does not enter.
 """
@@ -99,12 +99,14 @@ def read(data: list[Any]) -> Partition:
 
 
 def main() -> None:
-    """Print the operators of a model in fp16, fixed sizes as its file has them."""
+    """Print the operators of a model in fp16, fixed sizes as its file has them, and the passes that there are."""
     from wpk.dtypes import Precision
     from wpk.lowering.model import lower_model
 
     lowered = lower_model(Path(sys.argv[1]), {}, Precision.FP16, fallback=True)
-    json.dump(written(partition_of(lowered.program)), sys.stdout)
+    passes = [record.name for record in lowered.passes]
+    made = {"operators": written(partition_of(lowered.program)), "passes": passes}
+    json.dump(made, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -9,26 +9,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import fix_partition
 import onnx
 import pytest
 from rows import fixed
 from rows.base import Context, Finished, RowError
 from rows.fixed import FIXED, FOUND, LEAST_NETWORKS, TOOL, Partitions, judge, judge_all, same
-from rows.fixed_engines import FormsHere, Tuner, require_fresh
+from rows.fixed_engines import FormsHere, Tuner, lowered_fixed
 from rows.tuned import plans_folder
 from rows.zoo import BUDGET, ZooCase
-from zoo import operators
+from zoo import nearest_form, operators
 from zoo.catalogue import zoo
 from zoo.fixed import FixedForm, FixedPartitions, fixed_partitions, keep
-from zoo.nearest_form import nearest, tried
+from zoo.lowered_forms import OWN, Decisions, LoweredForms
+from zoo.nearest_form import Tried, nearest, tried
 from zoo.operators import Work
 from zoo.small_graphs import NAMES, small_graph
 
+import wpk
 from wpk.checks.limits import OutputDistance
+from wpk.cli.main import main
 from wpk.dtypes import Precision
-from wpk.graph_passes import every_site
-from wpk.lowering.lowered_model import Source
-from wpk.lowering.model import ModelForms
+from wpk.errors import GraphError
+from wpk.graph_passes import Site, every_site
+from wpk.lowering.lowered_model import LoweredModel
+from wpk.plan.plan_file import read_plan
 from wpk.problems import FeedForward
 from wpk.search.loop import CacheFolder
 from wpk.search.store import TuningStore
@@ -52,6 +57,15 @@ def test_a_found_partition_that_is_faster_passes_with_its_speedup_and_what_was_e
     assert outcome.figures["partitions"] == 7
     assert outcome.figures["operators"] == {FIXED: 101, FOUND: 66}
     assert "1.20" in outcome.summary
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_row_says_what_its_fixed_form_leaves_out_and_how_it_still_differs(is_same: bool) -> None:
+    told = replace(PARTITIONS, only_then=("x",), only_here=("y", "z"), skipped=("moved-rows",))
+    times = samples(fixed=120.0, found=100.0, tool=101.0)
+    figures = (same(told) if is_same else judge(times, RIGHT, told)).figures
+    assert figures["fixed_form_skips"] == ["moved-rows"]
+    assert figures["fixed_form_differs"] == {"only_then": ["x"], "only_here": ["y", "z"]}
 
 
 def test_a_found_partition_that_is_slower_fails() -> None:
@@ -90,7 +104,9 @@ def test_one_partition_twice_is_neither_faster_nor_slower() -> None:
 
 
 CASES = {
-    ZooCase(f"n{number}", Precision.FP16, batch): FixedForm(f"n{number}", batch, "", (), 2, 2, 1)
+    ZooCase(f"n{number}", Precision.FP16, batch): FixedForm(
+        f"n{number}", batch, "", (), (), 2, 2, 1
+    )
     for batch in (1, 32)
     for number in range(LEAST_NETWORKS)
 }
@@ -166,26 +182,23 @@ def test_the_file_has_enough_networks_at_both_batches_all_of_the_zoo() -> None:
         assert each.partition
         assert (each.then == each.operators) or any(apart)
         assert all(key.count(":") == 1 for key in each.changed)
+        assert not any(":" in name for name in each.skipped)
+
+
+Graph = tuple[FixedForm, Path, LoweredForms]
 
 
 @pytest.fixture(scope="module", params=NAMES)
-def graph(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[FixedForm, Path, ModelForms]:
+def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Graph:
     """A small graph, with its fixed form."""
     (form,) = (each for each in fixed_partitions().graphs if each.network == request.param)
     model = small_graph(form.network, tmp_path_factory.mktemp("graph"))
-    source = Source(model, {}, Precision.FP16, (), clusters=True)
-    return form, model, ModelForms(source, fallback=True)
-
-
-Graph = tuple[FixedForm, Path, ModelForms]
+    return form, model, LoweredForms(model)
 
 
 def test_todays_passes_still_make_the_fixed_partition_of_a_small_graph(graph: Graph) -> None:
     form, _, forms = graph
-    lowered = forms.lowered(frozenset(form.changed))
-    require_fresh(form, lowered)
+    lowered = lowered_fixed(form, forms)
     partition = operators.partition_of(lowered.program)
     assert (partition.total(), form.operators) == (form.operators, len(lowered.program.operators))
     assert tried(forms.lowered()).partition.total() == form.today < form.operators
@@ -193,18 +206,45 @@ def test_todays_passes_still_make_the_fixed_partition_of_a_small_graph(graph: Gr
     if not form.only_then:
         assert form.operators == form.then
         assert not form.only_here
+    # Whatever is left out or decided otherwise is needed.
+    for name in form.skipped:
+        with pytest.raises(RowError, match=f"json says {form.partition}, of"):
+            lowered_fixed(replace(form, skipped=tuple({*form.skipped} - {name})), forms)
 
 
 def test_a_form_that_passes_outgrew_is_noticed(graph: Graph) -> None:
     form, model, forms = graph
     stale = replace(form, changed=(*form.changed, "fuse-operators:0123456789abcdef"))
-    lowered = forms.lowered(frozenset(stale.changed))
     with pytest.raises(RowError, match=r"is called fuse-operators:0123456789abcdef.*fix: python"):
-        require_fresh(stale, lowered)
+        lowered_fixed(stale, forms)
     with pytest.raises(RowError, match=rf"json says {form.partition}, of .*fix: python"):
-        require_fresh(replace(form, changed=()), forms.lowered())
+        lowered_fixed(replace(form, changed=(), skipped=()), forms)
     with pytest.raises(RowError, match="fix: python benchmarks/fix_partition"):
         FormsHere.of(model, stale, ())
+
+
+@pytest.mark.parametrize(
+    "gone", [{"skipped": ("magic",)}, {"changed": ("magic:0123456789abcdef",)}], ids=str
+)
+def test_a_form_that_names_a_pass_which_is_gone_is_refused(
+    gone: dict[str, tuple[str, ...]], tmp_path: Path
+) -> None:
+    (form,) = (each for each in fixed_partitions().graphs if each.network == NAMES[1])
+    model = small_graph(form.network, tmp_path)
+    again = rf"fix: python benchmarks/fix_partition.py --only {form.network}"
+    with pytest.raises(RowError, match=rf"^no pass is called 'magic'; {again}"):
+        FormsHere.of(model, replace(form, **gone), ())
+
+
+def test_only_the_fixed_form_leaves_passes_out(tmp_path: Path) -> None:
+    (form,) = (each for each in fixed_partitions().graphs if each.network == NAMES[2])
+    assert form.skipped
+    forms = FormsHere.of(small_graph(form.network, tmp_path), form, ())
+    out = {record.name for record in forms.fixed.passes if record.skipped}
+    assert out == {*form.skipped}
+    assert not any(record.skipped for record in forms.found.passes)
+    assert len(forms.fixed.program.operators) == form.operators
+    assert len(forms.found.program.operators) == form.today
 
 
 BLOCK = """
@@ -216,25 +256,221 @@ g (float[1, 8, 4, 3] x, float[8, 8, 1, 1] w, float[8, 8, 1, 1] v) => (float[1, 8
 """
 
 
+def written(text: str, folder: Path) -> LoweredForms:
+    """Forms of a model in words."""
+    onnx.save(onnx.parser.parse_model(text), folder / "m.onnx")
+    return LoweredForms(folder / "m.onnx")
+
+
+EPILOGUE = "an operator computes the element-wise nodes behind it"
+
+
 def test_the_nearest_form_is_the_given_one_where_there_is_one(tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx"
-    onnx.save(onnx.parser.parse_model(BLOCK), path)
-    forms = ModelForms(Source(path, {}, Precision.FP16, (), clusters=True), fallback=True)
+    forms = written(BLOCK, tmp_path)
     usual = tried(forms.lowered())
     kinds = {site.words: site.key for site in usual.sites}
-    unfused = frozenset([kinds["an operator computes the element-wise nodes behind it"]])
+    unfused = Decisions(frozenset([kinds[EPILOGUE]]))
     wanted = tried(forms.lowered(unfused))
     assert wanted.distance(usual.partition)
     found = nearest(forms.lowered, wanted.partition)
     assert found.partition == wanted.partition
-    assert found.changed
+    assert found.decisions.changed
     strange = wanted.partition + Counter([Work("Nothing", (1,), (), (1,))])
     assert nearest(forms.lowered, strange).distance(strange) == 1  # and no further away
-    assert nearest(forms.lowered, strange, wanted.changed).distance(strange) == 1
+    assert nearest(forms.lowered, strange, (), wanted.decisions).distance(strange) == 1
+
+
+MASKED = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[4, 2, 16, 8] q, float[4, 2, 8, 16] k, float[4, 2, 16, 8] v, float[4, 2, 16, 16] b, float[4, 1, 16, 16] m)
+    => (float[4, 2, 16, 8] y)
+{
+    s = MatMul(q, k)  t = Add(s, b)  u = Add(t, m)  p = Softmax<axis = -1>(u)  y = MatMul(p, v)
+}
+"""
+
+
+def key_of(site: Site) -> Decisions:
+    """What decides over a site otherwise."""
+    return Decisions(frozenset([site.key]))
+
+
+def test_choices_that_only_together_bring_a_form_nearer_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Attention in parts, whose mask is an operator: it leaves the softmax, then the product that would take it instead."""
+    forms, rows, scores = written(MASKED, tmp_path), 4 * 2 * 16 * 8, 4 * 2 * 16 * 16
+    parts = Counter(
+        [
+            Work("Product", (rows, rows, scores), (), (scores,)),
+            Work("Elementwise", (4 * 16 * 16, scores), (), (scores,)),
+            Work("Normalisation", (scores,), (), (scores,)),
+            Work("Product", (rows, scores), (), (rows,)),
+        ]
+    )
+    found = nearest(forms.lowered, parts)
+    assert found.partition == parts
+    again = tried(forms.lowered(found.decisions))
+    assert again.decisions == found.decisions  # every key names a place
+    places = {site.key: site for site in again.sites}
+    for key in found.decisions.changed:  # and is needed
+        other = forms.lowered(found.decisions ^ key_of(places[key]))
+        assert tried(other).partition != parts
+    monkeypatch.setattr(nearest_form, "MOST_TOGETHER", 1)
+    assert nearest(forms.lowered, parts).distance(parts) == 3
+    monkeypatch.setattr(nearest_form, "combinations", lambda *_: ())
+    assert nearest(forms.lowered, parts).distance(parts) == 5  # no nearer than the passes' own
+
+
+def test_what_is_decided_but_not_needed_is_taken_back(tmp_path: Path) -> None:
+    forms = written(MASKED, tmp_path)
+    sites = {site.nodes: site for site in forms.lowered().sites}
+    needed, idle = sites["MatMul_4", "y_cast"], sites["Softmax_3", "Add_2"]
+    wanted = tried(forms.lowered(key_of(needed)))
+    more = tried(forms.lowered(key_of(needed) ^ key_of(idle)))
+    assert more.partition == wanted.partition
+    assert more.decisions.changed == {needed.key, idle.key}
+    begin = Decisions(more.decisions.changed, frozenset(NEWER))
+    assert nearest(forms.lowered, wanted.partition, (), begin).decisions == key_of(needed)
+
+
+def test_no_more_forms_are_looked_at_than_may_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forms, asked = written(ROLLED, tmp_path), list[Decisions]()
+    wanted = rolled_then(forms).partition
+
+    def lower(decisions: Decisions) -> LoweredModel:
+        asked.append(decisions)
+        return forms.lowered(decisions)
+
+    assert nearest(lower, wanted, NEWER).partition == wanted
+    assert len(asked) == len({*asked}) > 3
+    asked.clear()
+    monkeypatch.setattr(nearest_form, "MOST_LOWERED", 1)
+    assert nearest(lower, wanted, NEWER).distance(wanted)
+    assert len(asked) == 2  # and the passes' own
+    monkeypatch.setattr(nearest_form, "MOST_LOWERED", 3)
+    known = rolled_then(forms).decisions
+    lost = frozenset(["fuse-operators:0123456789abcdef"])
+    begin = Decisions(known.changed | lost, known.skipped)
+    assert nearest(forms.lowered, wanted, NEWER, begin).decisions == known
+
+
+ROLLED = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 6, 4, 8] x, float[8, 8] w) => (float[1, 6, 4, 8] y)
+<int64[1] none = {0}, int64[1] cut = {2}, int64[1] all = {100}, int64[1] one = {1}, int64[1] two = {2}>
+{
+    s = MatMul(x, w)
+    a = Slice(s, cut, all, one)  b = Slice(s, none, cut, one)  r = Concat<axis = 1>(a, b)
+    c = Slice(r, cut, all, two)  d = Slice(r, none, cut, two)  q = Concat<axis = 2>(c, d)
+    m = MatMul(q, w)  y = Relu(m)
+}
+"""
+"""Rows that a roll moves, which `MOVED` makes one gather, between two products; there is an epilogue to be taken back."""
+
+MOVED = "moved-rows"
+NEWER = (MOVED, "norm-into-product", "windows-in-attention", "reshapes-behind")
+
+
+def rolled_then(forms: LoweredForms) -> Tried:
+    """The form without `MOVED`, and with an epilogue taken back."""
+    without = tried(forms.lowered(Decisions(skipped=frozenset([MOVED]))))
+    *_, key = (site.key for site in without.sites if site.words == EPILOGUE)
+    return tried(forms.lowered(Decisions(frozenset([key]), frozenset([MOVED]))))
+
+
+def test_a_newer_pass_is_left_out_where_only_that_leads_to_the_given_partition(
+    tmp_path: Path,
+) -> None:
+    forms = written(ROLLED, tmp_path)
+    wanted = rolled_then(forms)
+    assert wanted.distance(tried(forms.lowered()).partition) > 3
+    assert nearest(forms.lowered, wanted.partition, NEWER[1:]).distance(wanted.partition)
+    # What was known before is given up as far as it is not needed, or names nothing any more.
+    lost = frozenset(["fuse-operators:0123456789abcdef"])
+    more = Decisions(wanted.decisions.changed | lost, frozenset(NEWER))
+    gone = Decisions(skipped=frozenset(["magic"]))
+    begins = [(NEWER, begin) for begin in (OWN, more, gone, Decisions(lost))]
+    for newer, begin in (*begins, ((), more)):
+        found = nearest(forms.lowered, wanted.partition, newer, begin)
+        assert found.partition == wanted.partition
+        assert found.decisions.skipped == {MOVED}  # the other ones do nothing here
+        assert len(found.decisions.changed) == 1
+
+
+def test_no_pass_is_left_out_where_none_has_to_be(tmp_path: Path) -> None:
+    forms = written(ROLLED, tmp_path)
+    usual = tried(forms.lowered())
+    begin = rolled_then(forms).decisions
+    assert nearest(forms.lowered, usual.partition, NEWER, begin).decisions == OWN
+    moved_too = usual.partition + Counter([Work("Nothing", (1,), (), (1,))])
+    assert nearest(forms.lowered, moved_too, NEWER, begin).decisions == OWN
+
+
+def test_a_pass_without_which_lowering_refuses_is_not_left_out(tmp_path: Path) -> None:
+    forms = written(ROLLED, tmp_path)
+    wanted = rolled_then(forms)
+    refused = list[Decisions]()
+
+    def lower(decisions: Decisions) -> LoweredModel:
+        if MOVED in decisions.skipped:
+            refused.append(decisions)
+            raise GraphError("no", fix="none")
+        return forms.lowered(decisions)
+
+    found = nearest(lower, wanted.partition, NEWER)
+    assert refused
+    assert not found.decisions.skipped
+    assert found.distance(wanted.partition)
+
+    def broken(_: Decisions) -> LoweredModel:
+        raise GraphError("damaged", fix="none")
+
+    with pytest.raises(GraphError, match="damaged"):
+        nearest(broken, wanted.partition, NEWER)
+
+
+def test_where_not_all_newer_passes_can_be_left_out_single_ones_are(tmp_path: Path) -> None:
+    forms = written(ROLLED, tmp_path)
+    wanted, refused = rolled_then(forms), list[Decisions]()
+
+    def lower(decisions: Decisions) -> LoweredModel:
+        if len(decisions.skipped) > 1:
+            refused.append(decisions)
+            raise GraphError("no", fix="none")
+        return forms.lowered(decisions)
+
+    found = nearest(lower, wanted.partition, (MOVED, "modern-forms"))
+    assert refused
+    assert found.partition == wanted.partition
+    assert found.decisions.skipped == {MOVED}
+
+
+def test_an_older_wpk_names_its_operators_and_its_passes(tmp_path: Path) -> None:
+    """Run as the older one is, on today's sources: no pass is newer than they are."""
+    forms = written(ROLLED, tmp_path)
+    then = fix_partition.made_then(Path(wpk.__file__).parents[1], tmp_path / "m.onnx")
+    lowered = forms.lowered()
+    assert then.partition == operators.partition_of(lowered.program)
+    assert MOVED in then.passes
+    assert then.passes == {record.name for record in lowered.passes}
+    before = FixedForm("m", 1, "", (), (MOVED,), 0, 0, 0)
+    form = fix_partition.fixed_form(before, forms, lowered, then)
+    assert (form.skipped, form.changed, form.only_then, form.only_here) == ((), (), (), ())
+    older = replace(then, partition=rolled_then(forms).partition, passes=then.passes - {MOVED})
+    before = replace(before, skipped=())
+    form = fix_partition.fixed_form(before, forms, lowered, older)
+    assert (form.skipped, form.only_then, form.only_here) == ((MOVED,), (), ())
+    assert len(form.changed) == 1
 
 
 def test_the_file_is_written_as_it_is_read(tmp_path: Path) -> None:
-    form = FixedForm("vit", 1, "pytorch 2", ("a:1",), 3, 3, 2, "ab", ("1 times x",), ("1 times y",))
+    form = FixedForm(
+        *("vit", 1, "pytorch 2", ("a:1",), ("b", "c"), 3, 3, 2, "ab"),
+        *(("1 times x",), ("1 times y",)),
+    )
     partitions = FixedPartitions("bfc01fc0", (form,), (form,))
     keep(partitions, tmp_path / "f.json")
     assert fixed_partitions(tmp_path / "f.json") == partitions
@@ -272,6 +508,11 @@ def tools(context: Context, monkeypatch: pytest.MonkeyPatch) -> Tools:
     return Tools(context, monkeypatch)
 
 
+def given(asked: list[str], flag: str) -> list[str]:
+    """What follows a flag."""
+    return [asked[n + 1] for n, each in enumerate(asked) if each == flag]
+
+
 def of_zoo(context: Context) -> Path:
     """A plan that the row of the zoo has made, and a trial store that it learned."""
     plan = plans_folder(replace(context, budget=BUDGET)) / f"{CASE}.plan"
@@ -299,14 +540,13 @@ def test_what_the_zoo_tuned_is_the_found_engine_and_its_store_is_copied(
     tuner = Tuner(CASE, context)
     assert tuner.found() == plan
     assert not tools.asked
-    form = FixedForm("vit", 1, "", ("a:1", "b:2"), 3, 3, 2)
+    form = FixedForm("vit", 1, "", ("a:1", "b:2"), ("c", "d"), 3, 3, 2)
     made = tuner.fixed(form)
     (asked,) = tools.asked
     assert asked[asked.index("--budget") + 1] == BUDGET
-    assert [asked[n + 1] for n, each in enumerate(asked) if each == "--change-site"] == [
-        "a:1",
-        "b:2",
-    ]
+    assert given(asked, "--change-site") == ["a:1", "b:2"]
+    assert given(asked, "--skip-pass") == ["c", "d"]
+    assert given(asked, "--forms") == ["fixed"]
     assert tools.cache() != CASE.cache(context)
     assert _runs(tools.cache()) == 1
     assert (tools.cache() / "cubin" / "ab" / "kernel.cubin").read_text() == "code"
@@ -316,9 +556,39 @@ def test_what_the_zoo_tuned_is_the_found_engine_and_its_store_is_copied(
     assert _runs(CASE.cache(context)) == 1
     assert CacheFolder(CASE.cache(context)).store.read_bytes() == before
     assert tuner.fixed(form) == made  # kept
+    assert tuner.fixed(replace(form, partition="ab")) != made  # of another file
+    tools.asked.pop()
     assert tuner.found() == plan
     assert len(tools.asked) == 1
     assert _runs(tools.cache()) == 2
+
+
+def test_the_fixed_form_is_tuned_without_its_passes_and_with_its_sites(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the command itself, without a GPU: the plan has the form's operators and computes what the model does."""
+    forms, model = written(ROLLED, context.folder), context.folder / "m.onnx"
+    wanted = rolled_then(forms)
+    (key,) = wanted.decisions.changed
+    size, name = wanted.partition.total(), operators.digest(wanted.partition)
+    form = FixedForm("vit", 1, "", (key,), (MOVED,), size, size, 3, name)
+    monkeypatch.setattr(ZooCase, "model", lambda *_: model)
+
+    def by_models(_: Context, *arguments: object) -> Finished:
+        asked = [*map(str, arguments), "--target", "h200", "--search", "static"]
+        assert main(asked) == 0
+        return Finished(0.0, "")
+
+    monkeypatch.setattr(Context, "wpk", by_models)
+    plan = Tuner(CASE, context).fixed(form)
+    written_plan = read_plan(plan).plan
+    assert written_plan.provenance.skipped_passes == (MOVED,)
+    assert written_plan.provenance.changed_sites == (key,)
+    assert len(written_plan.steps) == size
+    assert main(["verify", str(plan), str(model)]) == 0
+    here = FormsHere.of(model, form, ())
+    assert len(here.fixed.program.operators) == size > len(here.found.program.operators)
+    assert not here.are_same
 
 
 def test_without_the_zoo_a_row_tunes_in_a_store_of_its_own_that_the_zoo_does_not_see(
@@ -327,6 +597,7 @@ def test_without_the_zoo_a_row_tunes_in_a_store_of_its_own_that_the_zoo_does_not
     found = Tuner(CASE, context).found()
     (asked,) = tools.asked
     assert "--change-site" not in asked
+    assert "--skip-pass" not in asked
     assert "--forms" not in asked
     assert not CASE.cache(context).exists()
     assert not (plans_folder(replace(context, budget=BUDGET)) / f"{CASE}.plan").exists()

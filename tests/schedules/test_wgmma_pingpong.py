@@ -161,7 +161,7 @@ IN_TURNS = [
     Fault("the second group begins", change("first_turn", "group ^ 1", "group")),
     Fault("a group does not pass over the other's steps", drop("steps_skipped")),
     Fault("a round that is passed over is not counted", drop("phase_skipped")),
-    Fault("the second group stores below its tile", change("group_placed", "-group", "0 * group")),
+    Fault("the second group stores below its tile", change("group_placed", "-above", "0 * above")),
     Fault(
         "a group multiplies its first rows again",
         change("rows_of_product", "product * kProductBytes", "0"),

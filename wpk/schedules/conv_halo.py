@@ -24,7 +24,8 @@ from wpk.schedules.tiles.halo import HaloTiles, carries
 from wpk.schedules.tiles.matrix import target_limits, up_to
 from wpk.schedules.unit import Type
 from wpk.schedules.views.convolution import ConvolutionView, why_too_large
-from wpk.schedules.wgmma.costs import GROUP_ROWS, WHOLE_WARPGROUPS
+from wpk.schedules.wgmma.costs import WHOLE_WARPGROUPS
+from wpk.schedules.wgmma.group import GROUP_ROWS
 from wpk.schedules.wgmma.persistent import persistent_limits
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
 from wpk.targets import Target

@@ -6,6 +6,7 @@
 
 #include <wpk/kernels/attention/lengths.cuh>
 #include <wpk/kernels/wgmma/boxed_rows.cuh>
+#include <wpk/kernels/wgmma/handed_registers.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 
 namespace wpk

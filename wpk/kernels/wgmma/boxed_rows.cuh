@@ -84,13 +84,4 @@ WPK_DEVICE void multiplyAcross(float (&sums)[Count], const uint32 (&a)[Slices][4
         wgmma<T, Major::mn>(sums, a[slice], b + B::sliceAcross(slice), 1);
 }
 
-// Where consumers need more registers than all threads can have, a producer hands over its own: a whole warpgroup,
-// else it is a warp.
-template <class Problem, int Groups>
-struct HandedRegisters
-{
-    static constexpr bool handsRegisters = Problem::consumer_registers != 0;
-    static constexpr int consumerRegisters = Problem::consumer_registers, producerRegisters = Groups == 2 ? 24 : 32;
-};
-
 } // namespace wpk

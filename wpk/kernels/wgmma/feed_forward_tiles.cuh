@@ -7,6 +7,7 @@
 
 #include <wpk/kernels/barriers/early_launch.cuh>
 #include <wpk/kernels/wgmma/boxed_rows.cuh>
+#include <wpk/kernels/wgmma/handed_registers.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 
 namespace wpk

@@ -4,12 +4,14 @@
 //
 // A block computes one tile, 64 rows in each warpgroup, or the steps of one that split-K leaves it; or it is
 // persistent, and computes tiles one after another, while its pipeline goes on from tile to tile. Then two warpgroups
-// may have tiles of their own in turns (CUTLASS calls it ping-pong): one stores while the other multiplies.
+// may have tiles of their own in turns (CUTLASS calls it ping-pong): one stores while the other multiplies. Or those
+// that share its tiles begin some steps one behind the other, so that each stores while the others multiply.
 #pragma once
 
 #include <wpk/kernels/epilogue/constant_prefetch.cuh>
 #include <wpk/kernels/sums/split_k.cuh>
 #include <wpk/kernels/tiles/cluster_sum.cuh>
+#include <wpk/kernels/wgmma/handed_registers.cuh>
 #include <wpk/kernels/wgmma/multiply_fp32.cuh>
 #include <wpk/kernels/wgmma/producer.cuh>
 #include <wpk/kernels/wgmma/residual.cuh>
@@ -20,14 +22,19 @@ namespace wpk
 
 // acc += A * B over the steps of `range`, by the form of wgmma that the operands need; `state` goes on. ConstantB: no
 // kernel writes B. `rows` look at A (norm_rows.cuh). All consumers call it; with ping-pong those of `group`, in their
-// turn.
+// turn. `lag` counts a block's first steps down, behind which the group after `group` begins.
 template <class T, class Shape, bool ConstantB, class Range, class Limits, class Rows>
 WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
     const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits,
-    Rows& rows, int group = 0)
+    Rows& rows, int& lag, int group = 0)
 {
     constexpr bool isPlain = !Shape::splitFp32 && isSame<Limits, NoLimits>;
     static_assert(isPlain || isSame<Rows, RawRows>, "rows are normalised that are multiplied as they lie");
+    const auto passStart = [&]
+    {
+        if (Shape::lag > 0 && lag > 0 && --lag == 0) // @start_counted
+            pipeline.passStart(group);
+    };
     const auto passTurn = [&]
     {
         if constexpr (Shape::pingpong)
@@ -43,7 +50,7 @@ WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], u
     }
     else
     {
-        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count, rows, passTurn);
+        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count, rows, passStart, passTurn);
     }
 }
 
@@ -90,7 +97,8 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
     if (isConsumer)
     {
         PipelineState<Shape::stages> state;
-        multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits, rows);
+        int lag = 0;
+        multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits, rows, lag);
         if (Shape::multicast > 1)
             pipeline.release(state.lastStage());
     }
@@ -164,24 +172,28 @@ WPK_DEVICE void computePersistent(
         syncCluster(); // @persistent_cluster_ready
     __syncwarp();      // the producer's lanes took different ways
     __syncthreads();   // @persistent_barriers_ready, for everyone
-    if (isProducer)
-        producePersistent<Shape, Loader>(pipeline, tiles, maps, output);
-    else if (warpIndex() < Shape::warpsM)
+    using Registers = HandedRegisters<Problem, Shape::warpsM / Shape::kGroupWarps>;
+    if (warpIndex() >= Shape::warpsM)
     {
-        prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(tiles.window(output));
-        prefetchColumnSums<Problem, Shape::blockN>(tiles.window(output));
+        Registers::release();
+        if (isProducer)
+            producePersistent<Shape, Loader>(pipeline, tiles, maps, output);
+        if (Shape::early)
+            waitForPrevious();
+        if (bringsResidual<Shape, Residual>())
+        {
+            WPK_KEEP_LOOP
+            for (; !tiles.isDone(); tiles.advance()) // @next_residual
+                residual.produceTile(tiles.window(output));
+        }
+        return;
     }
+    Registers::claim();
+    prefetchTileConstants<Problem, Shape::blockM, Shape::blockN, Shape::consumers>(tiles.window(output));
+    prefetchColumnSums<Problem, Shape::blockN>(tiles.window(output));
     if (Shape::early)
         waitForPrevious(); // @epilogue_awaits: it touches memory that kernels in front touch
-    if (bringsResidual<Shape, Residual>())
-    {
-        WPK_KEEP_LOOP
-        for (; !tiles.isDone(); tiles.advance()) // @next_residual
-            residual.produceTile(tiles.window(output));
-    }
-    if (warpIndex() >= Shape::warpsM)
-        return;
-    const int group = Shape::pingpong ? warpIndex() / Shape::kGroupWarps : 0;
+    const int group = warpIndex() / Shape::kGroupWarps;
     const SplitRange<1, Loader::kSteps> whole;
     PipelineState<Shape::stages> state;
     const auto passOver = [&]
@@ -189,9 +201,12 @@ WPK_DEVICE void computePersistent(
         tiles.advance();
         state.skip(Loader::kSteps); // @steps_skipped
     };
-    if (group != 0)
+    if (Shape::pingpong && group != 0)
         passOver();
     int turn = group ^ 1; // @first_turn
+    int lag = Shape::lag;
+    if constexpr (Shape::lag > 0)
+        pipeline.awaitStart(group);
     // @tiles_in_turn
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
@@ -202,14 +217,15 @@ WPK_DEVICE void computePersistent(
             pipeline.awaitTurn(group, turn);
         turn ^= 1;
         multiplySteps<typename Problem::Multiply, Shape, Loader::kConstantB>(
-            acc, shared, pipeline, state, whole, limits, normed, group);
+            acc, shared, pipeline, state, whole, limits, normed, lag, group);
         pipeline.release(state.lastStage()); // @last_stage_released
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
         if constexpr (Shape::pingpong)
-            residual.beginTile(group, turn ^ group);                                                 // @own_pieces
-        const auto tile = tiles.window(output), window = tile.from(-group * Shape::kProductRows, 0); // @group_placed
-        unsigned char* const staging = shared + pipeline.bytes();                                    // @staged_beside
+            residual.beginTile(group, turn ^ group);                           // @own_pieces
+        const int above = Shape::pingpong ? group * Shape::kProductRows : 0;   // rows of the other group's warps
+        const auto tile = tiles.window(output), window = tile.from(-above, 0); // @group_placed
+        unsigned char* const staging = shared + pipeline.bytes();              // @staged_beside
         if constexpr (Shape::byColumns)
         {
             ColumnPieces<Problem, Shape>::store(acc, normed, staging, window);

@@ -13,7 +13,8 @@ from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes
 from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.tiles.pixels import patch_sides
-from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
+from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
+from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma.tensor_copies import PRODUCT_BYTES, SWIZZLE, box_depth
 from wpk.schedules.wgmma.widths import POWERS, WIDTHS

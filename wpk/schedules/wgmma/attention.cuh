@@ -41,8 +41,7 @@ WPK_DEVICE void attentionByGroups(
     waitIfEarly<Schedule>(); // @previous_awaited
     if (!isConsumer)
     {
-        if constexpr (Shape::handsRegisters)
-            releaseRegisters<Shape::producerRegisters>();
+        Shape::release();
         if (threadIdx.x == Shape::threads)
         {
             produceAttention<Problem>(pipelines, maps, at, steps);
@@ -50,8 +49,7 @@ WPK_DEVICE void attentionByGroups(
         }
         return;
     }
-    if constexpr (Shape::handsRegisters)
-        claimRegisters<Shape::consumerRegisters>();
+    Shape::claim();
     AttentionGroup<Problem, Shape, Lengths> group{{lengths}};
     group.run(pipelines, inputs.at + 3, at, steps);
     syncThreads(1, Shape::threads); // @tiles_free, for the staging

@@ -25,7 +25,7 @@ from wpk.schedules.views.attention import (
 )
 from wpk.schedules.wgmma import attention_costs as costs
 from wpk.schedules.wgmma.boxed_rows import widest_swizzle
-from wpk.schedules.wgmma.costs import GROUP_ROWS
+from wpk.schedules.wgmma.group import GROUP_ROWS
 from wpk.schedules.wgmma.tensor_copies import (
     map_strides,
     why_no_warpgroups,

@@ -10,7 +10,8 @@ from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.boxed_rows import ELEMENT, tile_bytes, whole_slices, widest_swizzle
-from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
+from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
+from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
 from wpk.targets import Target
 
 _OTHER_REGISTERS = (
@@ -43,13 +44,13 @@ tokens of 64 elements, and 12 of 384 (docs/decisions/0092-models-held-to-recordi
 
 
 def threads(problem: Attention, columns: Columns) -> Floats:
-    """Count the threads of a block."""
-    return handed_registers.threads(_needed(problem, columns), columns)
+    """Count the threads of a block: its consumers, and a producer's warp, or its warpgroup where that hands registers over."""
+    return handed_registers.threads(columns["warpgroups"], handed(problem, columns), WARP)
 
 
 def handed(problem: Attention, columns: Columns) -> NDArray[np.int64]:
     """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs."""
-    return handed_registers.handed(_needed(problem, columns), columns)
+    return handed_registers.handed(_needed(problem, columns), columns["warpgroups"])
 
 
 def shared_bytes(problem: Attention, columns: Columns) -> Floats:
@@ -91,7 +92,7 @@ def work(problem: Attention, columns: Columns, target: Target) -> Work:
         blocks=np.ceil(problem.queries / rows) * problem.leading.value * problem.batch[1],
         threads=count,
         shared_bytes=shared_bytes(problem, columns),
-        registers=handed_registers.launched(_needed(problem, columns), columns),
+        registers=handed_registers.launched(_needed(problem, columns), columns["warpgroups"]),
         block_flops=products,
         thread_flops=products / count,
         block_transactions=read / target.transaction_bytes,

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
-from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work
+from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
 from wpk.problems import ClampedConvolution, Convolution, Matmul, MomentsMatmul, NormedMatmul
 from wpk.schedules.matrix_epilogue import stores_by_columns
 from wpk.schedules.row_norm import (
@@ -18,13 +19,12 @@ from wpk.schedules.row_norm import (
 )
 from wpk.schedules.split import sum_registers
 from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
+from wpk.schedules.wgmma import handed_registers
+from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
-from wpk.schedules.wgmma.persistent import in_turn, staged_columns
+from wpk.schedules.wgmma.persistent import in_turn, lag_steps, staged_columns, turns
 from wpk.schedules.wgmma.residual import residual_of
 from wpk.targets import Target
-
-GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
-"""Of a warpgroup; and threads of a warp."""
 
 BARRIER_BYTES = 16
 """Of a stage's two barriers."""
@@ -45,9 +45,13 @@ _FP32_ROWS = (
 )
 _OTHER_REGISTERS = 28  # addresses and descriptors
 _PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to tile; as the others
+_LAGGING = 2  # of a warpgroup that begins behind another; as the others
 _READ_RESIDUAL = (
     8  # of a residual that the epilogue of warpgroups in turns reads itself; as the others
 )
+_STORED_BESIDE = 0.5
+"""Part of what could be stored while other warpgroups multiply that is. An assumption; not measured."""
+
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 _MOMENTS_WAIT = 2.0
@@ -66,10 +70,45 @@ WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
 
 
-def threads(columns: Columns) -> Floats:
-    """Count the threads of a block."""
+def threads(problem: Convolution | Matmul, columns: Columns) -> Floats:
+    """Count the threads of a block: its consumers, the producer's warp, and one for the residual; or the producer's warpgroup."""
     warps = 1 + (columns["residual"] > 0)
-    return (_consumers(columns) + WARP * warps).astype(np.float64)
+    return handed_registers.threads(_groups(columns), handed(problem, columns), WARP * warps)
+
+
+def handed(problem: Convolution | Matmul, columns: Columns) -> NDArray[np.int64]:
+    """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs.
+
+    Blocks that have one tile each have a producer's warp in any case.
+    """
+    needed, groups = _needed(problem, columns), _groups(columns)
+    counted: NDArray[np.int64] = np.where(
+        _may_hand(needed, columns), handed_registers.handed(needed, groups), 0
+    )
+    return counted
+
+
+def _launched(problem: Convolution | Matmul, columns: Columns) -> Floats:
+    """Count the registers with which a thread begins; those that it needs where they are too many in any case."""
+    needed = _needed(problem, columns)
+    launched = handed_registers.launched(needed, _groups(columns))
+    return np.where(_may_hand(needed, columns), launched, needed)
+
+
+def _may_hand(needed: Floats, columns: Columns) -> NDArray[np.bool_]:
+    may: NDArray[np.bool_] = (columns["persistent"] > 0) & (
+        needed <= handed_registers.most(_groups(columns))
+    )
+    return may
+
+
+def _needed(problem: Convolution | Matmul, columns: Columns) -> Floats:
+    """Count the registers that a consumer's thread needs."""
+    return (
+        registers(columns, problem.precision)
+        + _norm_registers(problem, columns)
+        + _residual_registers(problem, columns)
+    )
 
 
 def _consumers(columns: Columns) -> Floats:
@@ -101,7 +140,9 @@ def shared_bytes(problem: Convolution | Matmul, columns: Columns) -> Floats:
         columns["persistent"] > 0, tiles + staging, np.maximum(tiles, staging)
     )
     beside_all = _sent_bytes(columns) + (residual.shared_bytes(columns) if residual else 0.0)
-    return needed + barriers + BARRIER_BYTES * columns["pingpong"] + beside_all
+    ordered = (columns["pingpong"] == 1) | (columns["lag"] > 0)
+    total: Floats = needed + barriers + BARRIER_BYTES * ordered + beside_all
+    return total
 
 
 def _staged_row_bytes(problem: Convolution | Matmul, columns: Columns) -> Floats:
@@ -139,6 +180,7 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     more = split if precision is Precision.FP32 else 0.0
     persistent = _PERSISTENT_FP32 if precision is Precision.FP32 else _PERSISTENT_REGISTERS
     others = _OTHER_REGISTERS + np.where(columns["persistent"] > 0, persistent, 0)
+    others = others + np.where(columns["lag"] > 0, _LAGGING, 0)
     through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
     summing = sum_registers(accumulators, consumers, {"split": through_memory})
     most: Floats = np.maximum(accumulators + more + others, summing)
@@ -199,14 +241,13 @@ def work(
     times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
     seen = 2 * GROUP_ROWS if looks_at_rows(problem) else GROUP_ROWS
     rows = columns["block_m"] / GROUP_ROWS * (seen + times * columns["block_n"]) + written
+    count = threads(problem, columns)
     costs = TileCosts(
         unit=precision,
-        threads=threads(columns),
+        threads=count,
         shared_bytes=shared_bytes(problem, columns),
-        registers=registers(columns, precision)
-        + _norm_registers(problem, columns)
-        + _residual_registers(problem, columns),
-        loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / threads(columns),
+        registers=_launched(problem, columns),
+        loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / count,
         stages=columns["stages"].astype(np.float64),
         slots=_row_slots(problem, columns),
         slots_beside=looks_at_rows(problem),
@@ -220,7 +261,26 @@ def work(
         end_fetches=_end_fetches(product, problem, columns, target),
     )
     tiles = moments_moved(tiles, problem, columns, target)
-    return in_turn(_with_moments(tiles, problem, columns), columns)
+    tiles = _with_moments(tiles, problem, columns)
+    return in_turn(_stored_beside(tiles, _groups(columns), columns, target), columns)
+
+
+def _stored_beside(tiles: Work, groups: Floats, columns: Columns, target: Target) -> Work:
+    """Return the work of tiles some of whose sums are stored while other warpgroups multiply.
+
+    That is as much of what one warpgroup stores as it lags behind, where the others multiply as long; but not of a
+    block's last tile.
+    """
+    peak = None if tiles.unit is None else tensor_peak(tiles.unit, target)
+    if peak is None:
+        return tiles
+    tile = tiles.block_flops * target.sm_count * target.clock / (peak * WARPGROUP_SHARE)
+    step, own = tile / np.maximum(tiles.steps, 1), np.maximum(tiles.end_slots, 1.0)
+    beside = np.minimum(lag_steps(groups, columns) * step / own, 1.0) * np.minimum(
+        tile / (groups * own), 1.0
+    )
+    followed = 1 - 1 / turns(tiles.blocks, columns)
+    return replace(tiles, end_slots=tiles.end_slots * (1 - _STORED_BESIDE * beside * followed))
 
 
 def _with_moments(tiles: Work, problem: Convolution | Matmul, columns: Columns) -> Work:

@@ -47,14 +47,12 @@ WPK_DEVICE void feedForwardWgmma(
     waitIfEarly<Schedule>(); // @previous_awaited
     if (!isConsumer)
     {
-        if constexpr (Shape::handsRegisters)
-            releaseRegisters<Shape::producerRegisters>();
+        Shape::release();
         if (threadIdx.x == Shape::threads)
             producer.run(tiles);
         return;
     }
-    if constexpr (Shape::handsRegisters)
-        claimRegisters<Shape::consumerRegisters>();
+    Shape::claim();
     constexpr int kBehind = kFeedForwardInputs<Problem> - Problem::Operands::count;
     const OutputWindow<MatrixRows> output{
         {0, 0}, inputs.at + kBehind, y, m, Problem::n, Problem::n + Problem::y_padding};

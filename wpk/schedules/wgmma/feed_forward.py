@@ -23,7 +23,7 @@ from wpk.schedules.unit import Member, Type
 from wpk.schedules.views.matmul import why_too_large
 from wpk.schedules.wgmma import feed_forward_costs as costs
 from wpk.schedules.wgmma.boxed_rows import SLICE, tight_swizzle
-from wpk.schedules.wgmma.costs import GROUP_ROWS
+from wpk.schedules.wgmma.group import GROUP_ROWS
 from wpk.schedules.wgmma.handed_registers import MOST_GROUPS
 from wpk.schedules.wgmma.persistent import persistent_axis, persistent_grid, persistent_limits
 from wpk.schedules.wgmma.tensor_copies import (

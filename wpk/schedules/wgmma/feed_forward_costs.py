@@ -13,13 +13,8 @@ from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes, stores_by_columns
 from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.boxed_rows import ELEMENT, tight_swizzle, tile_bytes, whole_slices
-from wpk.schedules.wgmma.costs import (
-    BARRIER_BYTES,
-    GROUP_ROWS,
-    GROUP_THREADS,
-    PORT_BYTES,
-    WARP,
-)
+from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
+from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
 from wpk.schedules.wgmma.persistent import in_turn, turns
 from wpk.targets import Target
 
@@ -46,13 +41,13 @@ _TILE_CYCLES = 1500.0
 
 
 def threads(problem: FeedForward, columns: Columns) -> Floats:
-    """Count the threads of a block."""
-    return handed_registers.threads(_needed(problem, columns), columns)
+    """Count the threads of a block: its consumers, and a producer's warp, or its warpgroup where that hands registers over."""
+    return handed_registers.threads(columns["warpgroups"], handed(problem, columns), WARP)
 
 
 def handed(problem: FeedForward, columns: Columns) -> NDArray[np.int64]:
     """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs."""
-    return handed_registers.handed(_needed(problem, columns), columns)
+    return handed_registers.handed(_needed(problem, columns), columns["warpgroups"])
 
 
 def shared_bytes(problem: FeedForward, columns: Columns) -> Floats:
@@ -93,7 +88,7 @@ def work(problem: FeedForward, columns: Columns, target: Target) -> Work:
         blocks=np.ceil(problem.m.value / rows),
         threads=count,
         shared_bytes=shared_bytes(problem, columns),
-        registers=handed_registers.launched(_needed(problem, columns), columns),
+        registers=handed_registers.launched(_needed(problem, columns), columns["warpgroups"]),
         block_flops=products,
         thread_flops=products / count,
         block_transactions=(rows * k * ELEMENT + np.where(stays, 0.0, weights))

@@ -1,13 +1,13 @@
-"""Registers of consumer warpgroups, some of which a producer may hand over (HandedRegisters of boxed_rows.cuh)."""
+"""Registers of consumer warpgroups, some of which a producer may hand over (handed_registers.cuh)."""
 
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance import Columns, Floats
+from wpk.performance import Floats
 from wpk.schedules.limit import Limit
-from wpk.schedules.wgmma.costs import GROUP_THREADS, WARP
+from wpk.schedules.wgmma.group import GROUP_THREADS
 
 _LAUNCHED = {1: 255, 2: 168, 3: 128}
 """Registers that a thread of a block of so many consumers can have: ptxas sets them aside by whole warpgroups, and
@@ -20,28 +20,44 @@ MOST_GROUPS = max(_HANDED)
 """Consumer warpgroups of a block."""
 
 
-def threads(needed: NDArray[np.int64], columns: Columns) -> Floats:
-    """Count the threads of a block: its consumers, and a producer's warp, or its warpgroup where that hands registers over.
+Counts = NDArray[np.int64] | Floats
+
+
+def threads(groups: Counts, handed: Counts, beside: Counts | int) -> Floats:
+    """Count the threads of a block.
 
     Args:
-        needed: Registers of a consumer's thread.
-        columns: Schedules, with ``warpgroups``.
+        groups: Its consumer warpgroups.
+        handed: Registers that a consumer's thread is handed; where there are any, the producer is a whole warpgroup.
+        beside: Threads beside the consumers where there are none.
     """
-    producer = np.where(_hands(needed, columns), GROUP_THREADS, WARP)
-    count: Floats = (columns["warpgroups"] * GROUP_THREADS + producer).astype(np.float64)
+    more = np.where(handed > 0, GROUP_THREADS, beside)
+    count: Floats = (groups * GROUP_THREADS + more).astype(np.float64)
     return count
 
 
-def handed(needed: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
-    """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs."""
-    counted: NDArray[np.int64] = np.where(_hands(needed, columns), _by_groups(columns, _HANDED), 0)
+def handed(needed: Counts, groups: Counts) -> NDArray[np.int64]:
+    """Count the registers that a consumer's thread is handed; 0 where it begins with what it needs.
+
+    Args:
+        needed: Registers of a consumer's thread.
+        groups: Consumer warpgroups of a block.
+    """
+    launched, handed = _by_groups(groups, _LAUNCHED), most(groups)
+    hands = (needed > launched) & (handed > launched)
+    counted: NDArray[np.int64] = np.where(hands, handed, 0)
     return counted
 
 
-def launched(needed: NDArray[np.int64], columns: Columns) -> Floats:
-    """Count the registers with which a block begins."""
-    registers: Floats = np.minimum(needed, _by_groups(columns, _LAUNCHED)).astype(np.float64)
+def launched(needed: Counts, groups: Counts) -> Floats:
+    """Count the registers with which a thread begins."""
+    registers: Floats = np.minimum(needed, _by_groups(groups, _LAUNCHED)).astype(np.float64)
     return registers
+
+
+def most(groups: Counts) -> NDArray[np.int64]:
+    """Count the registers that a consumer's thread can have."""
+    return _by_groups(groups, _HANDED)
 
 
 def limits(needed: str) -> tuple[Limit, ...]:
@@ -55,14 +71,8 @@ def limits(needed: str) -> tuple[Limit, ...]:
     )
 
 
-def _hands(needed: NDArray[np.int64], columns: Columns) -> NDArray[np.bool_]:
-    most, more = (_by_groups(columns, registers) for registers in (_LAUNCHED, _HANDED))
-    hands: NDArray[np.bool_] = (needed > most) & (more > most)
-    return hands
-
-
-def _by_groups(columns: Columns, registers: Mapping[int, int]) -> NDArray[np.int64]:
+def _by_groups(groups: Counts, registers: Mapping[int, int]) -> NDArray[np.int64]:
     """Of each schedule by its warpgroups; those that a block cannot have count as the last."""
-    table = np.asarray([registers[max(1, groups)] for groups in range(MOST_GROUPS + 1)])
-    found: NDArray[np.int64] = table[np.clip(columns["warpgroups"], 0, MOST_GROUPS)]
+    table = np.asarray([registers[max(1, count)] for count in range(MOST_GROUPS + 1)])
+    found: NDArray[np.int64] = table[np.clip(np.asarray(groups, np.int64), 0, MOST_GROUPS)]
     return found

@@ -78,6 +78,7 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
         grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
         residual = residual_of(problem)
         columns = schedule.columns()
+        handed = int(costs.handed(problem, columns)[0])
         brought = residual if schedule.residual else None
         maps = self._maps(problem, schedule)
         if brought is not None:
@@ -87,14 +88,16 @@ class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Gener
                 "Multiply": multiply_type(problem.precision, *self._multiplied(problem)),
                 **view.members(),
                 **self._members(problem),
+                "consumer_registers": handed,
                 **(epilogue_members(problem, in_shared=brought.operand) if brought else {}),
             },
             grid=grid,
-            threads=schedule.threads,
+            threads=int(costs.threads(problem, columns)[0]),
             shared_bytes=int(costs.shared_bytes(problem, columns)[0]),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=maps,
+            hands_registers=handed > 0,
         )
 
 

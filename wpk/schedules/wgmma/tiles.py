@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from wpk.dtypes import DType, Precision
 from wpk.schedules.limit import Limit
-from wpk.schedules.matrix_template import TileSchedule
 from wpk.schedules.single_kernel import Grid, Partials
 from wpk.schedules.split import split_axis, split_limits, useful_split
+from wpk.schedules.template import Schedule
 from wpk.schedules.tiles.matrix import target_limits, up_to
 from wpk.schedules.views.matrix import MatrixSizes
 from wpk.schedules.wgmma import multicast, widths
-from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
+from wpk.schedules.wgmma.costs import WHOLE_WARPGROUPS
+from wpk.schedules.wgmma.group import GROUP_ROWS
 from wpk.schedules.wgmma.multicast import (
     COLUMNS,
     MOST_CLUSTER,
@@ -21,6 +22,7 @@ from wpk.schedules.wgmma.multicast import (
     whole_clusters,
 )
 from wpk.schedules.wgmma.persistent import (
+    lag_axis,
     persistent_axis,
     persistent_grid,
     persistent_limits,
@@ -38,16 +40,20 @@ _LEAST_TALL_COLUMNS = 96
 _MOST_BOXES = 16  # of a pipeline: more do not fit, or begin after the first ones have come
 _MOST_FP32_COLUMNS = 128  # of a tile whose sums are kept twice
 _MOST_SUMS = 128 * 128  # of a warpgroup: 128 registers of each thread
+_LEAST_LAGGING = 128 * 128
 _MOST_SPLIT_COLUMNS = 128  # of a tile of split-K: so many sums and as many loads fit
 
 
 @dataclass(frozen=True)
-class WgmmaSchedule(TileSchedule):
+class WgmmaSchedule(Schedule):
     """The tile of a block, 64 rows for each consumer warpgroup, and the pipeline that TMA fills.
 
     With ping-pong each of two consumer warpgroups has tiles of its own, one after another.
 
     Attributes:
+        block_m: Rows of a tile.
+        block_n: Columns of a tile.
+        block_k: Elements of the reduction that a step takes.
         stages: Stages of the pipeline.
         split: Split-K: blocks among which a tile's reduction is split.
         cluster: 1 where these blocks are a cluster, and add their partial sums in its shared memory.
@@ -60,8 +66,13 @@ class WgmmaSchedule(TileSchedule):
         shared_by: Blocks that a tile is multicast to: 2 or 4; 2 where nothing is multicast.
         residual: Tiles of the epilogue's residual that are in shared memory at once; 0 where the epilogue reads it
             from global memory.
+        lag: 1 where each consumer warpgroup of a persistent block begins a step or two behind the one before it
+            (`wpk.schedules.wgmma.persistent.lag_steps`), so that it stores its rows while others multiply.
     """
 
+    block_m: int
+    block_n: int
+    block_k: int
     stages: int
     split: int = 1
     cluster: int = 0
@@ -71,12 +82,7 @@ class WgmmaSchedule(TileSchedule):
     pingpong: int = 0
     shared_by: int = PAIR
     residual: int = 0
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block: its consumer warpgroups, the producer warp, and one for the residual."""
-        groups = 2 if self.pingpong else self.block_m // GROUP_ROWS
-        return groups * GROUP_THREADS + (2 * WARP if self.residual else WARP)
+    lag: int = 0
 
     @property
     def staged_columns(self) -> int:
@@ -130,6 +136,7 @@ def axes(
         "persistent": persistent,
         "pingpong": pingpong_axis(persistent, precision),
         "residual": residual_axis(residual, persistent),
+        "lag": lag_axis(persistent, precision),
     }
 
 
@@ -159,7 +166,7 @@ def limits(reduction: int, precision: Precision, residual: Residual | None) -> S
             f"stages * block_k <= {_MOST_BOXES * depth}",
             f"the pipeline has at most {_MOST_BOXES} boxes",
         ),
-        *([narrow, NO_PINGPONG, TWO_WARPGROUPS] if precision is Precision.FP32 else ()),
+        *([narrow, AT_ONCE, TWO_WARPGROUPS] if precision is Precision.FP32 else ()),
         *([apart] if precision is Precision.INT8 else ()),
         *split_limits(reduction),
         *residual_limits(residual),
@@ -188,6 +195,10 @@ def useful_limits(product: Multicast, precision: Precision, target: Target) -> S
         *persistent_limits(target),
         tall,
         Limit(
+            f"lag == 0 or block_m * block_n >= {_LEAST_LAGGING}",
+            f"tiles of warpgroups that begin one behind the other have {_LEAST_LAGGING} sums: fewer are soon stored",
+        ),
+        Limit(
             "stages == 2 or stages <= steps",
             "the pipeline has no more stages than a block has steps",
         ),
@@ -197,8 +208,9 @@ def useful_limits(product: Multicast, precision: Precision, target: Target) -> S
     )
 
 
-NO_PINGPONG = Limit(
-    "pingpong == 0", "warpgroups take turns where both operands are multiplied as they come"
+AT_ONCE = Limit(
+    "pingpong == 0 and lag == 0",
+    "warpgroups take turns, or begin one behind the other, where both operands are multiplied as they come",
 )
 """Of what goes through registers: products of fp32, and of inputs between limits."""
 
@@ -236,5 +248,14 @@ _SHAPES = (
     Limit(
         f"pingpong == 0 or block_m * block_n <= {_MOST_SUMS}",
         f"a warpgroup that has a tile of its own has {_MOST_SUMS} sums at most",
+    ),
+    Limit("lag in (0, 1)", "lag is 0 or 1"),
+    Limit(
+        f"lag == 0 or persistent != 0 and pingpong == 0 and block_m > {GROUP_ROWS}",
+        "warpgroups that share the tiles of a persistent block begin one behind the other",
+    ),
+    Limit(
+        f"lag == 0 or block_m // {GROUP_ROWS} <= stages",
+        "the pipeline has the steps that lie between the first warpgroup and the last",
     ),
 )

@@ -20,7 +20,7 @@ POWERS = Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two")
 _STEP, _LEAST, _MOST = 16, 16, 256
 _POWERS = (16, 32, 64, 128, 256)
 _PARTS = (1, 2, 4)  # of split reductions whose tiles should fill the SMs
-_WAVES = (2, 3)  # of whole reductions; more are nearly full whatever the width
+_WAVES = (2, 3, 4)  # of whole reductions; more are nearly full whatever the width
 _LEAST_OF_WAVES = 96  # columns: narrower tiles take more from L2 than a fuller wave saves
 
 WIDTHS = Limit(f"{_LEAST} <= block_n <= {_MOST}", f"a block has {_LEAST} to {_MOST} columns")
