@@ -1,6 +1,8 @@
 """Exported transformers with free dimensions: one plan that is right at every size."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -22,8 +24,17 @@ BOTH = [name for name in free_exports.NAMES if name.endswith(".both")]
 BATCH = [name for name in free_exports.NAMES if name.endswith(".batch")]
 
 
+TWINS = {"bert.script.batch", "vit.script.batch", "distilbert.script.batch"}
+TWINS |= {"bert.script.both", "distilbert.dynamo.both"}
+"""Exports of networks whose other exporter's are tried by default; these are tried among the exhaustive tests."""
+
+
+def _once(names: Iterable[str]) -> list[Any]:
+    return [pytest.param(name, marks=[pytest.mark.exhaustive] * (name in TWINS)) for name in names]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BATCH)
+@pytest.mark.parametrize("name", _once(BATCH))
 def test_a_free_batch_is_right_at_every_size(tmp_path: Path, name: str) -> None:
     model, path = free_exports.write(name, tmp_path), tmp_path / "a.plan"
     plan = wpk.optimize(model, path, target="h200", search="static", check="quick").plan
@@ -43,7 +54,7 @@ def test_a_free_batch_is_right_at_every_size(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", _once(BOTH))
 def test_one_plan_of_kernels_is_right_at_every_batch_and_length(tmp_path: Path, name: str) -> None:
     model, path = free_exports.write(name, tmp_path), tmp_path / "a.plan"
     options = {"target": "h200", "search": "static", "check": "quick", "fallback": "off"}
