@@ -61,6 +61,9 @@ WPK_DEVICE ClusterParts<Shape> clusterParts(unsigned char* shared)
     return {shared + WgmmaPipeline<Shape>::bytes()};
 }
 
+template <class Problem, class Shape>
+using RegistersOf = HandedRegisters<Problem, Shape::warpsM / Shape::kGroupWarps>;
+
 // Whether this thread asks for the residual's tiles: one of the warp behind the producer's.
 template <class Shape, class Residual>
 WPK_DEVICE bool bringsResidual()
@@ -172,7 +175,7 @@ WPK_DEVICE void computePersistent(
         syncCluster(); // @persistent_cluster_ready
     __syncwarp();      // the producer's lanes took different ways
     __syncthreads();   // @persistent_barriers_ready, for everyone
-    using Registers = HandedRegisters<Problem, Shape::warpsM / Shape::kGroupWarps>;
+    using Registers = RegistersOf<Problem, Shape>;
     if (warpIndex() >= Shape::warpsM)
     {
         Registers::release();
@@ -255,6 +258,8 @@ WPK_DEVICE void computeWgmma(unsigned char* shared, const WgmmaMaps<Schedule>& m
         "a row is normalised by all of its elements");
     static_assert(
         Residual::exists == (Schedule::residual != 0), "an operand is in shared memory if the schedule says so");
+    static_assert(Shape::persistent || !RegistersOf<Problem, Shape>::handsRegisters,
+        "the producer of a block with one tile is a warp, which hands nothing over");
     Residual residual(shared, sharedAddress(shared) + kBehind, maps.at[Residual::exists ? 2 : 1]);
     unsigned char* const memory = shared + Residual::kBytes;
     if constexpr (Shape::persistent)
