@@ -4,31 +4,25 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.launches.warpgroup_cases import H200, HALO, PROBLEMS, SCHEDULES
+from support.launches.warpgroup_cases import PROBLEMS, legal_schedules
 from support.launches.warpgroup_steps import Operands, Step, Tile, operands, template
 
 from wpk.emulator import Emulator
-from wpk.problems import Convolution, Matmul
+from wpk.problems import Convolution
 
 
-def first_legal(problem: Convolution | Matmul) -> list[Tile]:
+def first_legal(name: str) -> list[Tile]:
     """Of each template that takes a problem, the first schedule."""
     found: dict[str, Tile] = {}
-    size = problem.precision.storage.bytes
-    for schedule in (
-        *(replace(each, block_k=each.block_k * 2 // size) for each in SCHEDULES),
-        *(HALO if isinstance(problem, Convolution) else ()),
-    ):
-        used = template(problem, schedule)
-        if (used.why_not(problem, H200) or used.why_illegal(problem, schedule, H200)) is None:
-            found.setdefault(used.name, schedule)
+    for schedule in legal_schedules(name):
+        found.setdefault(template(PROBLEMS[name], schedule).name, schedule)
     return list(found.values())
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_operands_fit_every_kernel(name: str) -> None:
     problem = PROBLEMS[name]
-    schedules = first_legal(problem)
+    schedules = first_legal(name)
     assert schedules
     for schedule in schedules:
         memory = operands(problem, schedule, seed=1)
@@ -46,7 +40,7 @@ def worst(problem: Convolution, schedule: Tile, memory: Operands) -> float:
 def test_groups_read_their_own_channels(name: str) -> None:
     problem = PROBLEMS[name]
     assert isinstance(problem, Convolution)
-    for schedule in first_legal(problem):
+    for schedule in first_legal(name):
         memory = operands(problem, schedule, seed=2)
         assert worst(problem, schedule, memory) <= 1
         turned = replace(memory, inputs=(np.roll(memory.inputs[0], 1, -1), *memory.inputs[1:]))

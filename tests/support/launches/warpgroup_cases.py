@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from subjects import problems
 
-from support.launches.warpgroup_steps import template
+from support.launches.warpgroup_steps import Tile, template
 from support.problems.warpgroup_layers import (
     by_columns,
     knowing_moments,
@@ -170,17 +170,26 @@ HALO = [
 
 
 @cache
+def legal_schedules(name: str) -> list[Tile]:
+    """Of both lists, those that are legal for a problem."""
+    problem = PROBLEMS[name]
+    # The same boxes, whatever an element takes.
+    size = problem.precision.storage.bytes
+    boxes = [replace(each, block_k=each.block_k * 2 // size) for each in SCHEDULES]
+    halo = HALO if isinstance(problem, Convolution) else []
+    return [each for each in (*boxes, *halo) if _is_legal(problem, each)]
+
+
+def _is_legal(problem: Convolution | Matmul, schedule: Tile) -> bool:
+    used = template(problem, schedule)
+    return (used.why_not(problem, H200) or used.why_illegal(problem, schedule, H200)) is None
+
+
+@cache
 def cases() -> list[Any]:
     """Every problem with every schedule that is legal for it, found once for all tests."""
-    found = []
-    for name, problem in PROBLEMS.items():
-        # The same boxes, whatever an element takes.
-        size = problem.precision.storage.bytes
-        boxes = [replace(each, block_k=each.block_k * 2 // size) for each in SCHEDULES]
-        halo = HALO if isinstance(problem, Convolution) else []
-        for schedule in (*boxes, *halo):
-            used = template(problem, schedule)
-            if (used.why_not(problem, H200) or used.why_illegal(problem, schedule, H200)) is None:
-                label = f"{name}: {used.name} {schedule}"
-                found.append(pytest.param(problem, schedule, id=label))
-    return found
+    return [
+        pytest.param(problem, each, id=f"{name}: {template(problem, each).name} {each}")
+        for name, problem in PROBLEMS.items()
+        for each in legal_schedules(name)
+    ]

@@ -62,7 +62,7 @@ WPK_DEVICE ClusterParts<Shape> clusterParts(unsigned char* shared)
 }
 
 template <class Problem, class Shape>
-using RegistersOf = HandedRegisters<Problem, Shape::warpsM / Shape::kGroupWarps>;
+using RegistersOf = HandedRegisters<Problem, Shape::groups>;
 
 // Whether this thread asks for the residual's tiles: one of the warp behind the producer's.
 template <class Shape, class Residual>

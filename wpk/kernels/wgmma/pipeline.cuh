@@ -147,7 +147,7 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typena
     // A warp says so to the next group.
     WPK_DEVICE void passStart(int group) const
     {
-        if (laneIndex() == 0 && group + 1 < Shape::warpsM / Shape::kGroupWarps)
+        if (laneIndex() == 0 && group + 1 < Shape::groups)
             arriveBarrier(turnOf(group)); // @start_passed
     }
     WPK_DEVICE SharedAddress tileA(int stage) const

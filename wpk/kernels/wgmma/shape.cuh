@@ -49,14 +49,14 @@ struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
     using Groups = ScheduledWarpgroups<T, Schedule, Depth>;
     using Groups::blockN, Groups::kBoxDepth, Groups::kBoxRowBytes;
     using typename Groups::Sum;
+    static constexpr int groups = Groups::warpsM / Groups::kGroupWarps; // consumer warpgroups of a block
     static constexpr int blockM = Schedule::block_m, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
     static constexpr bool early = Schedule::early != 0; // programmatic dependent launch
     static constexpr bool persistent = Schedule::persistent != 0;
     static constexpr bool pingpong = Schedule::pingpong != 0;
     // Steps that a warpgroup begins behind the one before it: one, or two where the producer keeps two stages then.
-    static constexpr int lag =
-        Schedule::lag * minOf(2, maxOf(1, (stages - 2) / maxOf(1, Groups::warpsM / Groups::kGroupWarps - 1)));
+    static constexpr int lag = Schedule::lag * minOf(2, maxOf(1, (stages - 2) / maxOf(1, groups - 1)));
     static constexpr int stageWarps = pingpong ? Groups::kGroupWarps : Groups::warpsM; // that multiply what a stage has
     static constexpr bool splitFp32 = isSame<T, SplitFp32>; // a product of fp32 as three of tf32
     // Blocks of the cluster in which the partial sums of split-K meet.

@@ -34,18 +34,8 @@ def persistent_axis(rows: int, columns: int, target: Target) -> tuple[int, ...]:
     return (0, *blocks) if tiles > blocks[-1] else (0,)
 
 
-def pingpong_axis(persistent: tuple[int, ...], precision: Precision) -> tuple[int, ...]:
-    """Return the values to try: turns of warpgroups where there are persistent blocks, but not in fp32.
-
-    Args:
-        persistent: What `persistent_axis` returned.
-        precision: Of the product.
-    """
-    return (0, 1) if len(persistent) > 1 and precision is not Precision.FP32 else (0,)
-
-
-def lag_axis(persistent: tuple[int, ...], precision: Precision) -> tuple[int, ...]:
-    """Return the values to try: warpgroups one behind the other where there are persistent blocks, but not in fp32.
+def apart_axis(persistent: tuple[int, ...], precision: Precision) -> tuple[int, ...]:
+    """Return the values to try of turns, and of warpgroups one behind the other: of persistent blocks, but not in fp32.
 
     Args:
         persistent: What `persistent_axis` returned.

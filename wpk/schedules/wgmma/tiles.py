@@ -22,11 +22,10 @@ from wpk.schedules.wgmma.multicast import (
     whole_clusters,
 )
 from wpk.schedules.wgmma.persistent import (
-    lag_axis,
+    apart_axis,
     persistent_axis,
     persistent_grid,
     persistent_limits,
-    pingpong_axis,
     staged_columns,
 )
 from wpk.schedules.wgmma.residual import Residual, residual_axis, residual_limits
@@ -134,9 +133,9 @@ def axes(
         "cluster": (0, 1),
         **Multicast(rows, columns).axes(boxes, len(persistent) > 1, target),
         "persistent": persistent,
-        "pingpong": pingpong_axis(persistent, precision),
+        "pingpong": apart_axis(persistent, precision),
         "residual": residual_axis(residual, persistent),
-        "lag": lag_axis(persistent, precision),
+        "lag": apart_axis(persistent, precision),
     }
 
 
