@@ -1,4 +1,4 @@
-"""Which bodies are cut along the batch, and that the parts give what the whole does."""
+"""Which bodies are cut along the batch or along words, and that the parts give what the whole does."""
 
 import numpy as np
 import onnx
@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from wpk.checks import body as body_module
 from wpk.checks.body import NodeBody
-from wpk.checks.by_sample import in_parts, samples
+from wpk.checks.by_sample import Cut, chain_along, cut_of_chain, in_parts
 from wpk.checks.float64_nodes import Array
 from wpk.checks.node_parts import PART
 from wpk.dtypes import DType
@@ -97,12 +97,154 @@ CUT: dict[str, Case] = {
         {"x": _array(N, 8)},
         {"w": _array(8, 3)},
     ),
+    "rows that are normalised by stored moments": (
+        [
+            make_node("Slice", ["m", "zero", "one", "last"], ["means"]),
+            make_node("Slice", ["m", "one", "two", "last"], ["squares"]),
+            make_node("ReduceMean", ["means", "third"], ["mean"]),
+            make_node("ReduceMean", ["squares", "third"], ["square"], keepdims=0),
+            make_node("Squeeze", ["mean", "third"], ["flat"]),
+            make_node("Sub", ["x", "flat"], ["d"]),
+            make_node("Mul", ["square", "square"], ["positive"]),
+            make_node("Add", ["positive", "half"], ["more"]),
+            make_node("Div", ["d", "more"], ["n"]),
+            make_node("Concat", ["n", "x"], ["y"], axis=-1),
+        ],
+        {"x": _array(N, 4, 6), "m": _array(N, 4, 3, 2)},
+        {
+            "zero": np.array([0]),
+            "one": np.array([1]),
+            "two": np.array([2]),
+            "last": np.array([-1]),
+            "third": np.array([2]),
+            "half": np.array(0.5, np.float32),
+        },
+    ),
     "a part of every sample": (
         [make_node("Split", ["x", "sizes"], ["y", "rest"], axis=1)],
         {"x": _array(N, 8)},
         {"sizes": np.array([3, 5])},
     ),
 }
+
+WORDS: dict[str, Case] = {
+    "a norm and a product, heads apart": (
+        [
+            make_node("Constant", [], ["t"], value_ints=[2, N, 2, -1]),
+            make_node("LayerNormalization", ["x", "g"], ["n"]),
+            make_node("MatMul", ["n", "w"], ["p"]),
+            make_node("Add", ["p", "b"], ["s"]),
+            make_node("Add", ["s", "x"], ["r"]),
+            make_node("Reshape", ["r", "t"], ["h"]),
+            make_node("Softmax", ["h"], ["y"], axis=-1),
+        ],
+        {"x": _array(2, N, 8)},
+        {"g": _array(8), "w": _array(8, 8), "b": _array(2, 1, 8)},
+    ),
+    "matrices of a head": (
+        [make_node("MatMul", ["x", "z"], ["y"])],
+        {"x": _array(2, N, 3, 4), "z": _array(2, N, 4, 3)},
+        {},
+    ),
+    "words that are joined, some channels of each": (
+        [
+            make_node("Split", ["x", "sizes"], ["a", "b"], axis=-1),
+            make_node("Concat", ["b", "a"], ["y"], axis=0),
+        ],
+        {"x": _array(1, N, 8)},
+        {"sizes": np.array([4, 4])},
+    ),
+}
+"""Cut along axis 1."""
+
+NO_WORDS: dict[str, Case] = {
+    "matrices of words": (
+        [make_node("MatMul", ["x", "z"], ["y"])],
+        {"x": _array(2, N, N), "z": _array(2, N, N)},
+        {},
+    ),
+    "a softmax that may begin with words": (
+        [make_node("Softmax", ["x"], ["y"])],
+        {"x": _array(2, N, 8)},
+        {},
+    ),
+    "a norm over words": (
+        [make_node("LayerNormalization", ["x", "g"], ["y"], axis=1)],
+        {"x": _array(2, N, 8)},
+        {"g": _array(N, 8)},
+    ),
+    "a convolution": (
+        [make_node("Conv", ["x", "w"], ["y"])],
+        {"x": _array(2, N, 6)},
+        {"w": _array(3, N, 1)},
+    ),
+    "words that move": (
+        [make_node("Transpose", ["x"], ["y"], perm=[0, 2, 1])],
+        {"x": _array(2, N, 8)},
+        {},
+    ),
+    "a reshape that joins words of samples": (
+        [_target(1, 2 * N, 8), make_node("Reshape", ["x", "t"], ["y"])],
+        {"x": _array(2, N, 8)},
+        {},
+    ),
+    "a number for each word": (
+        [make_node("Mul", ["x", "c"], ["y"])],
+        {"x": _array(2, N, 8)},
+        {"c": _array(N, 1)},
+    ),
+    "samples of a constant where there is one": (
+        [make_node("Mul", ["x", "c"], ["y"])],
+        {"x": _array(1, N, 8)},
+        {"c": _array(3, 1, 8)},
+    ),
+    "words of other samples": (
+        [make_node("Add", ["x", "z"], ["y"])],
+        {"x": _array(2, N, 8), "z": _array(1, N, 8)},
+        {},
+    ),
+    "a mean over words": (
+        [make_node("ReduceMean", ["x", "a"], ["y"])],
+        {"x": _array(2, N, 8)},
+        {"a": np.array([1])},
+    ),
+    "a mean over samples, which moves words": (
+        [make_node("ReduceMean", ["x", "a"], ["y"], keepdims=0)],
+        {"x": _array(2, N, 8)},
+        {"a": np.array([0])},
+    ),
+    "a mean over everything": (
+        [make_node("ReduceMean", ["x"], ["y"])],
+        {"x": _array(2, N, 8)},
+        {},
+    ),
+    "some words": (
+        [make_node("Slice", ["x", "a", "b", "a"], ["y"])],
+        {"x": _array(2, N, 8)},
+        {"a": np.array([1]), "b": np.array([3])},
+    ),
+    "some words, of axes that nothing names": (
+        [make_node("Slice", ["x", "a", "b"], ["y"])],
+        {"x": _array(2, N, 8)},
+        {"a": np.array([0, 1]), "b": np.array([2, 3])},
+    ),
+    "words behind words": (
+        [make_node("Concat", ["x", "x"], ["y"], axis=1)],
+        {"x": _array(2, N, 8)},
+        {},
+    ),
+    "words behind a constant": (
+        [make_node("Concat", ["x", "c"], ["y"], axis=2)],
+        {"x": _array(2, N, 8)},
+        {"c": _array(2, N, 8)},
+    ),
+    "an axis in front of words that goes": (
+        [make_node("Squeeze", ["x", "a"], ["y"])],
+        {"x": _array(1, N, 8)},
+        {"a": np.array([0])},
+    ),
+}
+"""Not cut along axis 1."""
 
 WHOLE: dict[str, Case] = {
     "the batch moves": (
@@ -226,13 +368,16 @@ WHOLE: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("case", CUT)
+@pytest.mark.parametrize("case", [*CUT, *WORDS])
 def test_is_cut_and_gives_what_the_whole_gives(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes, batched, fixed = CUT[case]
-    assert samples(nodes, batched, fixed) == N
+    axis, (nodes, batched, fixed) = (0, CUT[case]) if case in CUT else (1, WORDS[case])
+    chain = chain_along(nodes, batched, fixed, axis)
+    assert chain is not None
+    assert chain.beginning[axis] == N
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr(body_module, "cut_of_chain", lambda *_: Cut(axis, N))
     parts = _stored(nodes, batched, fixed)
-    monkeypatch.setattr(body_module, "samples", lambda *_: 1)
+    monkeypatch.setattr(body_module, "cut_of_chain", lambda *_: None)
     whole = _stored(nodes, batched, fixed)
     np.testing.assert_allclose(parts.value, whole.value, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(parts.tolerance, whole.tolerance, rtol=1e-9)
@@ -243,14 +388,43 @@ def test_is_cut_and_gives_what_the_whole_gives(case: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_two_samples_are_enough(count: int) -> None:
     node = make_node("Relu", ["x"], ["y"])
-    assert samples([node], {"x": _array(count, 1)}, {}) == max(1, count)
-    assert samples([node], {"x": _array(count)}, {}) == max(1, count)
-    assert samples([node], {"x": _array()}, {}) == 1
+    cut = Cut(0, count) if count > 1 else None
+    assert cut_of_chain([node], {"x": _array(count, 1)}, {}) == cut
+    assert cut_of_chain([node], {"x": _array(count)}, {}) == cut
+    assert cut_of_chain([node], {"x": _array()}, {}) is None
 
 
-@pytest.mark.parametrize("case", WHOLE)
+@pytest.mark.parametrize("case", [*WHOLE, *NO_WORDS])
 def test_stays_whole(case: str) -> None:
-    assert samples(*WHOLE[case]) == 1
+    axis, found = (0, WHOLE[case]) if case in WHOLE else (1, NO_WORDS[case])
+    assert chain_along(*found, axis) is None
+
+
+@pytest.mark.parametrize(
+    ("cores", "shape", "cut"),
+    [
+        (2, (4, 9, 8), Cut(0, 4)),
+        (3, (4, 9, 8), Cut(1, 9)),
+        (8, (4, 9, 8), Cut(1, 9)),
+        (8, (9, 4, 8), Cut(0, 9)),
+        (1, (1, 9, 8), Cut(1, 9)),
+    ],
+)
+def test_words_are_cut_where_samples_are_fewer_than_cores_need(
+    cores: int, shape: tuple[int, ...], cut: Cut, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(cores))
+    nodes = [make_node("MatMul", ["x", "w"], ["y"])]
+    assert cut_of_chain(nodes, {"x": _array(*shape)}, {"w": _array(8, 3)}) == cut
+
+
+@pytest.mark.parametrize(("cores", "cut"), [(2, Cut(0, 4)), (4, Cut(0, 4)), (5, None)])
+def test_matrices_are_left_to_their_rows_where_samples_are_fewer_than_cores(
+    cores: int, cut: Cut | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(cores))
+    nodes = [make_node("MatMul", ["x", "z"], ["y"])]
+    assert cut_of_chain(nodes, {"x": _array(4, 9, 8), "z": _array(4, 8, 9)}, {}) == cut
 
 
 def test_parts_that_are_exchanged_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,7 +459,7 @@ def test_a_core_has_a_part_none_is_empty_and_none_is_larger_than_it_need_be(
         seen.append((part.start, part.stop))
         return [np.arange(part.start, part.stop)]
 
-    (whole,) = in_parts(count, size, evaluate)
+    (whole,) = in_parts(Cut(0, count), size, evaluate)
     assert sorted(seen) == parts
     assert whole.tolist() == list(range(count))
 
@@ -297,7 +471,7 @@ def test_an_error_in_a_part_is_the_callers() -> None:
         return [np.zeros(part.stop)]
 
     with pytest.raises(MemoryError, match="no memory"):
-        in_parts(4096, 4096, evaluate)
+        in_parts(Cut(0, 4096), 4096, evaluate)
 
 
 def _stored(nodes: list[onnx.NodeProto], batched: dict[str, Array], fixed: dict[str, Array]):
@@ -321,7 +495,7 @@ def test_parts_have_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
         return [np.zeros(part.stop - part.start)]
 
     with threadpool_limits(2, "blas"):
-        in_parts(2, 2, evaluate)
+        in_parts(Cut(0, 2), 2, evaluate)
         assert seen
         assert set(seen) == {1}
         assert {each["num_threads"] for each in threadpool_info() if _is_blas(each)} == {2}

@@ -17,13 +17,13 @@ from wpk.dtypes import ASKED, Precision
 def test_samples_are_computed_by_themselves_where_only_weights_are_shared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    counts = []
+    cuts = []
 
     def in_parts(
-        count: int, size: int, evaluate: Callable[[slice], list[np.ndarray]]
-    ) -> list[np.ndarray]:
-        counts.append(count)
-        return by_sample.in_parts(count, size, evaluate)
+        cut: by_sample.Cut, size: int, evaluate: Callable[[slice], list[np.ndarray]]
+    ) -> tuple[np.ndarray, ...]:
+        cuts.append(cut)
+        return by_sample.in_parts(cut, size, evaluate)
 
     monkeypatch.setattr(body, "in_parts", in_parts)
     model = onnx.parser.parse_model(
@@ -33,7 +33,7 @@ def test_samples_are_computed_by_themselves_where_only_weights_are_shared(
     )
     x = np.random.default_rng(0).standard_normal((4, 2, 60, 60)).astype(np.float32)
     (found,) = GraphReference(gs.import_onnx(model), Precision.FP32).run({"x": x}, {})
-    assert counts == [4]
+    assert cuts == [by_sample.Cut(0, 4)]
     right = np.einsum("kc,nchw->nkhw", [[1, 2], [3, 4], [5, 6]], x.astype(np.float64))
     np.testing.assert_allclose(found.outputs["y"], right)
 

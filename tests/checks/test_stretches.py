@@ -47,6 +47,17 @@ WINDOWS = {
     "values": _array(7, 3, 45),
     "sizes": np.array([7, 3, 9, 5]),
 }
+IN_A_WINDOW = {
+    "q": _array(1, 1, 30, 5),
+    "k": _array(1, 1, 5, 30, seed=1),
+    "factor": np.array(0.3, np.float32),
+    "bias": _array(30, 1).astype(np.float32),
+    "mask": _array(1, 1, 30, 30).astype(np.float32),
+    "values": _array(1, 1, 150),
+    "sizes": np.array([1, 1, 30, 5]),
+}
+"""Of one matrix rows are cut."""
+
 CHAIN = [
     make_node("Add", ["x", "bias"], ["a"]),
     make_node("Mul", ["a", "scale"], ["b"]),
@@ -86,6 +97,7 @@ def _alike(found: list[BodyOutput], right: list[BodyOutput]) -> bool:
         (CHAIN, IMAGE, ["z", "y"]),
         (ATTENTION, WINDOWS, ["y"]),
         (ATTENTION, WINDOWS | {"mask": _array(1, 1, 9, 9)}, ["weights", "y"]),
+        (ATTENTION, IN_A_WINDOW, ["y"]),
     ],
 )
 def test_parts_give_what_the_whole_gives(
@@ -103,12 +115,12 @@ def test_parts_give_what_the_whole_gives(
         cut.extend([found] if found else [])
         return found
 
-    monkeypatch.setattr(body, "samples", lambda *_: 1)  # the whole body is not cut
+    monkeypatch.setattr(body, "cut_of_chain", lambda *_: None)  # the whole body is not cut
     monkeypatch.setattr(body, "stretch", lambda *_: None)
     right = _evaluated(nodes, arrays, outputs)
     monkeypatch.setattr(body, "stretch", noted)
     assert _alike(_evaluated(nodes, arrays, outputs), right)
-    assert len(cut) >= 2
+    assert cut
     assert all(len(each.blocks) > 1 for each in cut)
 
 
@@ -119,7 +131,7 @@ def test_what_is_put_together_wrongly_is_seen(
 ) -> None:
     """The comparison above can fail."""
     _small(monkeypatch, 50)
-    monkeypatch.setattr(body, "samples", lambda *_: 1)
+    monkeypatch.setattr(body, "cut_of_chain", lambda *_: None)
     right = _evaluated(nodes, arrays, ["y"])
     put: Callable[..., None] = stretches._Whole.put
 
@@ -144,7 +156,7 @@ def test_what_is_put_together_wrongly_is_seen(
         (make_node("Softmax", ["a"], ["y"]), [_array(40, 30)]),
     ],
 )
-def test_what_is_not_computed_matrix_by_matrix_is_evaluated_as_a_whole(
+def test_what_is_not_computed_row_by_row_is_evaluated_as_a_whole(
     node: onnx.NodeProto, operands: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _small(monkeypatch, 1)
@@ -155,3 +167,47 @@ def test_what_is_not_computed_matrix_by_matrix_is_evaluated_as_a_whole(
 def test_what_is_small_is_evaluated_as_a_whole() -> None:
     known = {"x": stretches.Ball(_array(3, 50))}
     assert stretches.stretch([make_node("Relu", ["x"], ["y"])], 0, known) is None
+
+
+SCORES = make_node("MatMul", ["q", "k"], ["s"])
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        make_node("Softmax", ["s"], ["y"], axis=2),
+        make_node("Softmax", ["s"], ["y"]),
+        make_node("MatMul", ["v", "s"], ["y"]),
+        make_node("MatMul", ["s", "s"], ["y"]),
+        make_node("MatMul", ["s", "mask"], ["y"]),
+        make_node("Add", ["s", "k"], ["y"]),
+        make_node("Add", ["s", "more"], ["y"]),
+        make_node("Transpose", ["s"], ["y"], perm=[0, 1, 3, 2]),
+        make_node("Relu", ["v"], ["y"]),
+    ],
+)
+def test_a_stretch_ends_in_front_of_what_mixes_rows(
+    node: onnx.NodeProto, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part has some rows of what one node reads, and matrices of what another does, but not both of one tensor."""
+    _small(monkeypatch, 1)
+    shapes = {
+        "q": (2, 3, 7, 7),
+        "k": (2, 3, 7, 7),
+        "v": (2, 3, 7, 7),
+        "mask": (2, 1, 7, 7),
+        "more": (5, 2, 3, 7, 7),
+    }
+    known = {name: stretches.Ball(_array(*shape)) for name, shape in shapes.items()}
+    masked = make_node("Add", ["s", "mask"], ["s"])
+    found = stretches.stretch([SCORES, masked, node], 0, known)
+    assert found is not None
+    assert found.behind == 2
+    assert set(found.matrices) == {"k"}
+
+
+def test_nodes_between_a_product_and_what_it_feeds_come_before() -> None:
+    found = stretches.by_products([*ATTENTION])
+    names = [node.output[0] for node in found]
+    assert names[:2] == ["v", "scores"]
+    assert names[2:] == [n.output[0] for n in ATTENTION[1:] if n.output[0] != "v"]

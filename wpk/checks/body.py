@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from types import EllipsisType
 
 import numpy as np
 import onnx
 
 from wpk.checks.bounded import DOUBLE, KERNELS, Arithmetic, Ball, Call, Floats, rounding
-from wpk.checks.by_sample import for_parts, in_parts, samples
+from wpk.checks.by_sample import cut_of_chain, for_parts, in_parts
 from wpk.checks.doubles import computes_in_double, double_names
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
 from wpk.checks.floors import MARGIN, has_floors, least_error
 from wpk.checks.rounded import rounded
-from wpk.checks.stretches import stretch
+from wpk.checks.stretches import by_products, stretch
 from wpk.dtypes import DType, from_numpy
 from wpk.operators import OperatorKind, of_kind
 
@@ -63,7 +62,7 @@ class NodeBody:
             self._nodes, self._inputs, self._outputs = [node], node.input, node.output
         else:
             opsets = {o.domain: o.version for o in function.opset_import}
-            self._nodes = list(function.node)
+            self._nodes = by_products(function.node)
             self._inputs, self._outputs = function.input, function.output
         self._opsets = opsets
 
@@ -143,8 +142,8 @@ class NodeBody:
         fixed = {self._inputs[i]: array for i in weights if (array := arrays[i]) is not None}
         free = {name: a for name, a in given.items() if a is not None and name not in fixed}
         wide = {name: Ball(widened(array)) for name, array in fixed.items()}
-        count = samples(self._nodes, free, fixed)
-        nodes = self._nodes if count == 1 else for_parts(self._nodes, fixed)
+        cut = cut_of_chain(self._nodes, free, fixed)
+        nodes = self._nodes if cut is None else for_parts(self._nodes, fixed, cut.axis)
         doubles = double_names(nodes, _types(given))
         in_double = [computes_in_double(each, doubles) for each in nodes]
         evaluators = [
@@ -162,14 +161,16 @@ class NodeBody:
             ]
             stored = _least if rule is least_error else _whole
 
-        def evaluate(part: slice | EllipsisType) -> list[Array]:
+        def evaluate(*part: slice) -> list[Array]:
             own = {name: Ball(widened(array[part])) for name, array in free.items()}
             results = self._results(evaluators, wide | own, how)
             return [array for pair in zip(results, dtypes, strict=True) for array in stored(*pair)]
 
-        if count == 1:
-            return evaluate(...)
-        return in_parts(count, max(array.size for array in free.values()), evaluate)
+        if cut is None:
+            return evaluate()
+        before = (slice(None),) * cut.axis
+        size = max(array.size for array in free.values())
+        return in_parts(cut, size, lambda part: evaluate(*before, part))
 
     def _results(
         self,

@@ -8,6 +8,7 @@ import onnx.reference.ops  # else imported when it is first needed, perhaps besi
 from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 from wpk.blocks import by_blocks
 from wpk.checks.node_parts import evaluated
@@ -71,10 +72,12 @@ class NodeEvaluator:
         self._names = read_names(apart)
         self.inputs = [name for name in read_names(node) if name]
         self.opset = opsets[""]
+        self._outputs = [name for name in apart.output if name]
         self._evaluator = ReferenceEvaluator(
             _graph_of(apart), opsets=dict(opsets), new_ops=[*REFERENCE_OPS]
         )
-        _widen_attributes(self._evaluator, apart)
+        (self._operator,) = self._evaluator.rt_nodes_
+        _widen_attributes(self._operator, apart)
 
     def __call__(self, arrays: Sequence[Array | None]) -> list[Array]:
         """The node's outputs, computed on all cores where that pays.
@@ -85,16 +88,28 @@ class NodeEvaluator:
         return evaluated(self.node, arrays, self._part)
 
     def _part(self, arrays: Sequence[Array | None]) -> list[Array]:
-        feed = {
-            name: array
-            for name, array in zip(self._names, arrays, strict=True)
-            if array is not None
-        }
         with np.errstate(all="ignore"):
-            outputs = self._evaluator.run(None, feed)
+            outputs = self._computed(arrays)
             if self._narrows and self.cast_type is not None:
                 outputs = [np.asarray(each).astype(self.cast_type.numpy) for each in outputs]
         return [widened(np.asarray(output)) for output in outputs]
+
+    def _computed(self, arrays: Sequence[Array | None]) -> Sequence[Array]:
+        """The outputs that have a name; those of a node without subgraphs take a sixth of the time without the evaluator around it."""
+        if _keeps_all(self.node, arrays):
+            return [each for each in arrays if each is not None]
+        if self._operator.need_context():
+            named = zip(self._names, arrays, strict=True)
+            return self._evaluator.run(None, {n: each for n, each in named if each is not None})
+        found = dict(zip(self._operator.output, self._operator.run(*arrays), strict=False))
+        return [found[name] for name in self._outputs]
+
+
+def _keeps_all(node: onnx.NodeProto, arrays: Sequence[Array | None]) -> bool:
+    """Whether a node gives its operand as it is: a cast to a floating point type of what is float64 already."""
+    if node.op_type != "Cast" or arrays[0] is None or arrays[0].dtype != np.float64:
+        return False
+    return next(a.i for a in node.attribute if a.name == "to") == TensorProto.DOUBLE
 
 
 def told_apart(node: onnx.NodeProto) -> onnx.NodeProto:
@@ -107,9 +122,8 @@ def told_apart(node: onnx.NodeProto) -> onnx.NodeProto:
     return apart
 
 
-def _widen_attributes(evaluator: ReferenceEvaluator, node: onnx.NodeProto) -> None:
+def _widen_attributes(operator: OpRun, node: onnx.NodeProto) -> None:
     """Let an operator compute with its attributes in float64; onnx gives it numbers of fp32, defaults too."""
-    (operator,) = evaluator.rt_nodes_
     for name, value in list(vars(operator).items()):
         if isinstance(value, np.float32):
             setattr(operator, name, float(value))

@@ -1,16 +1,15 @@
 """Stretches of a body's nodes are evaluated part by part, so that what lies between the first and the last stays in a core's cache.
 
 Two kinds of stretches are cut: element-wise nodes, into blocks of neighbours; and products of matrices with what follows of
-rows alone, into some matrices each. Bounds of errors are as local as the nodes: a part's nodes are evaluated and bounded
-before the next part is looked at.
+rows alone, into some matrices or some of their rows (`wpk.checks.matrix_rows`). Bounds of errors are as local as the nodes: a
+part's nodes are evaluated and bounded before the next part is looked at.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -19,9 +18,10 @@ import onnx
 
 from wpk.blocks import BLOCK, cores, on_cores
 from wpk.checks.bounded import Ball
-from wpk.checks.by_sample import Chain
 from wpk.checks.float64_nodes import Array
+from wpk.checks.matrix_rows import behind_product
 from wpk.checks.node_parts import PART
+from wpk.lowering.flat_graph import read_names
 from wpk.operators import OperatorKind, of_kind
 from wpk.reused_memory import empty
 
@@ -33,8 +33,6 @@ Work = Callable[[dict[str, Ball]], Sequence[Ball]]
 
 _LEAST_BLOCKS = 2
 _ELEMENT_WISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
-_MATRICES = 3
-"""Axes of what a stretch of matrices begins with, at least."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,13 @@ class Stretch:
         behind: Place of the node behind the last one.
         blocks: The parts.
         rank: Axes of what operands are broadcast to.
+        matrices: Operands whose last two axes every part reads as a whole.
     """
 
     behind: int
     blocks: Sequence[Block]
     rank: int
+    matrices: Collection[str] = ()
 
     def evaluated(self, operands: Mapping[str, Ball], work: Work) -> list[Ball]:
         """Return the results that ``work`` gives for all parts, put together, on all cores.
@@ -60,7 +60,7 @@ class Stretch:
         """
 
         def of(at: Block) -> Sequence[Ball]:
-            return work({name: _part(ball, self.rank, at) for name, ball in operands.items()})
+            return work({name: self._part(name, ball, at) for name, ball in operands.items()})
 
         first, last = of(self.blocks[0]), self.blocks[-1]
         whole = [_Whole(ball, last) for ball in first]
@@ -72,6 +72,26 @@ class Stretch:
         put(self.blocks[0], first)
         on_cores(self.blocks[1:], lambda at: put(at, of(at)))
         return [each.ball for each in whole]
+
+    def _part(self, name: str, ball: Ball, at: Block) -> Ball:
+        if name in self.matrices:
+            at = at[: self.rank - 2]
+        error: Any = None if ball.error is None else _cut(ball.error, self.rank, at)
+        return Ball(_cut(ball.value, self.rank, at), error)
+
+
+def by_products(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """Return nodes in an order in which what a product feeds follows it at once, for a stretch ends where another node lies between.
+
+    Those behind fewer products, one after the other, come first; of as many they stay in order.
+    """
+    behind, found = dict[str, int](), list[tuple[int, onnx.NodeProto]]()
+    for node in nodes:
+        count = max((behind.get(name, 0) for name in read_names(node)), default=0)
+        count += node.op_type == "MatMul"
+        behind |= dict.fromkeys(node.output, count)
+        found.append((count, node))
+    return [node for _, node in sorted(found, key=lambda each: each[0])]
 
 
 def stretch(
@@ -111,32 +131,24 @@ def of_elements(
         shapes[node.output[0]] = shape
     if common is None or prod(common) < _LEAST_BLOCKS * BLOCK:
         return None
-    return Stretch(behind, _blocks(common), len(common))
+    return Stretch(behind, _blocks(common, BLOCK), len(common))
 
 
 def _of_matrices(
     nodes: Sequence[onnx.NodeProto], first: int, known: Mapping[str, Ball]
 ) -> Stretch | None:
-    """A product of several matrices each, and what takes each element of the first axis alone behind it."""
-    left, right = (known[name].value for name in nodes[first].input)
-    count, rank = (len(left), left.ndim) if left.ndim else (0, 0)
-    size = max(left.size, right.size, left.size // max(1, left.shape[-1]) * right.shape[-1])
-    if rank < _MATRICES or count < 2 or size < 2 * PART:
+    """A product of several matrices each, and what takes each of its rows alone behind it."""
+    found = behind_product(nodes, first, {name: ball.value.shape for name, ball in known.items()})
+    if found is None or found[0].elements < 2 * PART:
         return None
-    cut = {n: rank for n, b in known.items() if b.value.ndim == rank and len(b.value) == count}
-    whole = {name: ball.value for name, ball in known.items() if name not in cut}
-    chain, behind = Chain(count, cut, whole), first
-    for node in nodes[first:]:
-        if node.op_type == "Reshape" or chain.ranks.keys().isdisjoint(node.input):
-            break
-        if not chain.takes(node):
-            break
-        behind += 1
-    if behind == first:
-        return None
-    parts = min(count, max(2 * cores(), -(-size // PART)))
-    edges = [count * place // parts for place in range(parts + 1)]
-    return Stretch(behind, [(slice(a, b),) for a, b in pairwise(edges)], rank)
+    rows, behind = found
+    if prod(rows.lead[:-1]) == 1 and behind == first + 1:
+        return None  # one product takes all cores itself
+    most = PART // rows.widest
+    if known[nodes[first].input[1]].value.ndim < rows.rank:  # one matrix for all: it is read once for many rows
+        most = max(most, rows.lead[-1])
+    blocks = _blocks(rows.lead, max(1, min(most, prod(rows.lead) // (2 * cores()))))
+    return None if len(blocks) < 2 else Stretch(behind, blocks, rows.rank, rows.by_matrices)
 
 
 class _Whole:
@@ -180,11 +192,6 @@ class _Whole:
         return Ball(self._value, error)
 
 
-def _part(ball: Ball, rank: int, at: Block) -> Ball:
-    error: Any = None if ball.error is None else _cut(ball.error, rank, at)
-    return Ball(_cut(ball.value, rank, at), error)
-
-
 def _cut(array: Array, rank: int, at: Block) -> Array:
     """What a part reads of an array that is broadcast to ``rank`` axes."""
     missing = rank - array.ndim
@@ -194,13 +201,13 @@ def _cut(array: Array, rank: int, at: Block) -> Array:
     return found
 
 
-def _blocks(shape: tuple[int, ...]) -> list[Block]:
-    """Blocks of at most `BLOCK` neighbours."""
+def _blocks(shape: tuple[int, ...], most: int) -> list[Block]:
+    """Blocks of at most so many neighbours."""
     inner, axis = 1, len(shape) - 1
-    while axis > 0 and inner * shape[axis] <= BLOCK:
+    while axis > 0 and inner * shape[axis] <= most:
         inner *= shape[axis]
         axis -= 1
-    step = max(1, BLOCK // inner)
+    step = max(1, most // inner)
     behind = tuple(slice(0, n) for n in shape[axis + 1 :])
     return [
         (*(slice(i, i + 1) for i in before), slice(at, min(at + step, shape[axis])), *behind)
