@@ -85,6 +85,8 @@ class NodeEvaluator:
         Args:
             arrays: One for each of `read_names`; None where an optional input is missing.
         """
+        if _keeps_all(self.node, arrays) and not self._narrows:
+            return [each for each in arrays if each is not None]
         return evaluated(self.node, arrays, self._part)
 
     def _part(self, arrays: Sequence[Array | None]) -> list[Array]:

@@ -25,6 +25,7 @@ from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.original_values import ALGEBRA, OriginalValues
 from wpk.checks.samples.batch import Batch
 from wpk.checks.samples.few import FewSamples, SomeOf
+from wpk.checks.unchanged import UnchangedNodes
 from wpk.dtypes import is_float
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
@@ -107,6 +108,7 @@ class _Walk:
         roots: For each tensor the original's tensors that it was made from, given their values.
         last_readers: Place of the last node that reads a tensor; of an output, behind all nodes.
         unjudged: How many nodes are still to make what the original calls so.
+        unchanged: Tells which nodes are the original's.
         few: Follows the few samples through the rewritten graph; None where all are compared.
         its_few: The same in the original graph.
     """
@@ -133,6 +135,7 @@ class _Walk:
         self.values: dict[str, Array] = {n: widened(a) for n, a in inputs.items()}
         self.nodes = Evaluation(rewritten.opset, opinions, self.few)
         self.roots: dict[str, frozenset[str]] = dict.fromkeys(inputs, frozenset())
+        self.unchanged = UnchangedNodes(original, self.original.value, rewritten.constants)
         self.last_readers = {
             name: place
             for place, node in enumerate(rewritten.nodes)
@@ -161,8 +164,14 @@ class _Walk:
             self.roots[name] = frozenset([name])
             self._judge(name, "a constant", widened(value), KERNELS)
             self.original.settle(name, value)
+            self.unchanged.names[name] = name
         elif name in self.constants and value is not self.constants[name]:
             self._judge(name, "a constant", widened(value), None)
+
+    def _held(self, name: str) -> Array:
+        """Return a tensor, a constant in its own type."""
+        constant = self.rewritten.constants.get(name)
+        return self.values[name] if constant is None else constant
 
     def _value(self, name: str) -> Array:
         """Return a tensor in float64; constants are widened for each reader, for they may be large."""
@@ -173,11 +182,9 @@ class _Walk:
         if draws(node.proto) and all(name in self.shared for name in node.known_as if name):
             for name, known_as in zip(node.proto.output, node.known_as, strict=True):
                 if name:  # what is drawn twice is no difference
-                    self.values[name] = self.original.value(known_as)
-                    self.roots[name] = frozenset([known_as])
+                    self._go_on_with(name, known_as)
             return
-        given = [self._value(name) if name else None for name in read_names(node.proto)]
-        results = self.nodes.run(node.proto, given)
+        results = self._results(node)
         roots = [self.roots.get(name, frozenset()) for name in read_names(node.proto)]
         names = [n for n in zip(node.proto.output, node.known_as, strict=True) if n[0]]
         for (name, known_as), value in zip(names, results, strict=False):
@@ -186,8 +193,27 @@ class _Walk:
                 continue
             self._require_alike(name, known_as)
             if self._judge(known_as, node.operator, value, ALGEBRA, self.roots[name]):
-                self.values[name] = self.original.value(known_as)
-                self.roots[name] = frozenset([known_as])
+                self._go_on_with(name, known_as)
+        self.unchanged.add_constant(node.proto, self.values)
+
+    def _results(self, node: FlatNode) -> list[Array]:
+        """What a node makes: what the original's makes, where it is the same node of the same values."""
+        names = read_names(node.proto)
+        if all(name in self.shared for name in node.known_as if name) and self.unchanged.has(node):
+            if self.few is not None:
+                self.few.way(node.proto, [self._held(name) if name else None for name in names])
+            return [self.original.value(name) for name in node.known_as if name]
+        given = [self._value(name) if name else None for name in names]
+        results = self.nodes.run(node.proto, given)
+        if len(results) == 1 and results[0] is given[0] and names[0] in self.unchanged.names:
+            self.unchanged.names[node.proto.output[0]] = self.unchanged.names[names[0]]
+        return results
+
+    def _go_on_with(self, name: str, known_as: str) -> None:
+        """Go on with the original's value of a tensor."""
+        self.values[name] = self.original.value(known_as)
+        self.roots[name] = frozenset([known_as])
+        self.unchanged.names[name] = known_as
 
     def _require_alike(self, name: str, known_as: str) -> None:
         """Check that a tensor holds the same samples in both graphs."""
@@ -235,6 +261,8 @@ class _Walk:
 
 def _near(value: Array, right: Array) -> bool:
     """Whether two tensors are equal without asking for bounds; integers and booleans exactly."""
+    if value is right:
+        return True
     if value.shape != right.shape or value.size == 0:
         return value.shape == right.shape
     if not is_float(value.dtype) or not is_float(right.dtype):
