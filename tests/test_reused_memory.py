@@ -49,7 +49,7 @@ def test_what_is_much_larger_stays_for_larger_arrays() -> None:
 
 
 def test_no_more_is_kept_than_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reused_memory, "MOST_UNUSED_BYTES", 3 * LEAST_BYTES)
+    monkeypatch.setattr(reused_memory, "most_unused_bytes", lambda: 3 * LEAST_BYTES)
     arrays = [empty((2 * LEAST_BYTES,), np.uint8) for _ in range(3)]
     del arrays
     assert unused_bytes() == 2 * LEAST_BYTES
@@ -72,3 +72,12 @@ def test_keeping_what_is_freed_is_asked_for_once_and_works() -> None:
     reused_memory.keep_freed()
     reused_memory.keep_freed()
     assert reused_memory.keep_freed.cache_info().misses == 1
+
+
+@pytest.mark.parametrize(("pages", "most"), [(1, 1 << 30), (1 << 22, 1 << 31)])
+def test_a_part_of_free_memory_is_kept(
+    pages: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sysconf", {"SC_AVPHYS_PAGES": pages}.__getitem__)
+    monkeypatch.setattr("mmap.PAGESIZE", 4096)
+    assert reused_memory.most_unused_bytes.__wrapped__() == most

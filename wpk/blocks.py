@@ -2,9 +2,10 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from math import prod
 from typing import TypeVar
 
 import numpy as np
@@ -16,8 +17,15 @@ from wpk.reused_memory import keep_freed
 BLOCK = 1 << 16
 """Elements of a block: a few operands of 8 bytes each fit into a core's own cache."""
 
+PART = 1 << 18
+"""Elements of a part of an operator's work: they and what is computed on the way are memory that a core uses again and again,
+while a large array's is fresh each time, and the system fills each of its pages with zeros."""
+
 _LEAST_BLOCKS, _MOST_WORKERS = 16, 8
 """Blocks that pay for a thread, and threads that already use all of a machine's memory bandwidth."""
+
+Block = tuple[slice, ...]
+"""Where neighbours lie in an array: a slice for each of its first axes, or for all."""
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
@@ -65,6 +73,41 @@ def by_blocks(count: int, work: Callable[[slice], _Result]) -> list[_Result]:
 
     with ThreadPoolExecutor(workers, initializer=_begin_part) as pool:
         return [result for results in pool.map(some, range(workers)) for result in results]
+
+
+def neighbours(shape: Sequence[int], most: int) -> list[Block]:
+    """Blocks of at most so many neighbours each, which are all of an array, in order.
+
+    Args:
+        shape: The first axes of the array, or all.
+        most: At least 1.
+    """
+    if not shape or not prod(shape):
+        return [] if shape else [()]
+    inner, axis = 1, len(shape) - 1
+    while axis > 0 and inner * shape[axis] <= most:
+        inner *= shape[axis]
+        axis -= 1
+    step = max(1, most // inner)
+    behind = tuple(slice(0, n) for n in shape[axis + 1 :])
+    return [
+        (*(slice(i, i + 1) for i in before), slice(at, min(at + step, shape[axis])), *behind)
+        for before in np.ndindex(*shape[:axis])
+        for at in range(0, shape[axis], step)
+    ]
+
+
+def parts_of_rows(shape: Sequence[int], width: int) -> list[Block]:
+    """Parts of rows, a few for each core where they are much: one where they are little.
+
+    Args:
+        shape: The rows: the first axes of an array.
+        width: Elements that a row takes.
+    """
+    rows = prod(shape)
+    if rows * width < 2 * PART:
+        return neighbours(shape, max(1, rows))
+    return neighbours(shape, max(1, min(PART // max(1, width), rows // (2 * cores()))))
 
 
 def put(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:

@@ -6,6 +6,7 @@ one lock. That takes longer than what checks compute for a page, most of all on 
 
 import ctypes
 import mmap
+import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -18,8 +19,9 @@ from numpy.typing import DTypeLike, NDArray
 LEAST_BYTES = 1 << 20
 """Smaller arrays are left to NumPy, whose memory the C library uses again by itself."""
 
-MOST_UNUSED_BYTES = 1 << 30
-"""What is kept for arrays to come; beyond that, memory goes back to the system."""
+LEAST_KEPT_BYTES, _KEPT_OF_FREE = 1 << 30, 8
+"""What is kept for arrays to come at least, and the part of the machine's free memory that is; beyond that, memory goes back to the
+system."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of glibc's ``mallopt``."""
@@ -65,6 +67,16 @@ def unused_bytes() -> int:
     return sum(map(len, _unused.copy()))
 
 
+@cache
+def most_unused_bytes() -> int:
+    """Return what is kept at most for arrays to come, by the memory that is free when it is first asked for.
+
+    The scores of attention over a thousand words take half a GiB a layer, and there are some such arrays at a time.
+    """
+    free = os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE
+    return max(LEAST_KEPT_BYTES, free // _KEPT_OF_FREE)
+
+
 def _fitting(size: int) -> mmap.mmap | None:
     """The smallest unused memory that is large enough, and not much larger."""
     with _lock:
@@ -87,5 +99,5 @@ def _fresh(size: int) -> mmap.mmap:
 
 def _take_back(memory: mmap.mmap) -> None:
     """Called where the last view goes, in any thread and at any time: takes no lock."""
-    if unused_bytes() + len(memory) <= MOST_UNUSED_BYTES:
+    if unused_bytes() + len(memory) <= most_unused_bytes():
         _unused.append(memory)

@@ -6,11 +6,11 @@ import pytest
 from onnx.helper import make_node
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from wpk.blocks import PART
 from wpk.checks import body as body_module
 from wpk.checks.body import NodeBody
 from wpk.checks.by_sample import Cut, chain_along, cut_of_chain, in_parts
 from wpk.checks.float64_nodes import Array
-from wpk.checks.node_parts import PART
 from wpk.dtypes import DType
 
 RNG = np.random.default_rng(0)

@@ -14,10 +14,10 @@ from itertools import pairwise
 import numpy as np
 import onnx
 
-from wpk.blocks import cores, on_cores
+from wpk.blocks import PART, cores, on_cores
 from wpk.checks.chain import Chain, constant_of
 from wpk.checks.float64_nodes import Array
-from wpk.checks.node_parts import PART, Whole
+from wpk.checks.node_parts import Whole
 
 @dataclass(frozen=True)
 class Cut:

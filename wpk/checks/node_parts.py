@@ -14,15 +14,11 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from wpk.blocks import cores, on_cores
+from wpk.blocks import PART, cores, on_cores
 from wpk.operators import OperatorKind, of_kind
 from wpk.reused_memory import empty
 
 Array = NDArray[np.generic]
-
-PART = 1 << 18
-"""Elements of a part: they and what is computed on the way are memory that a core uses again and again, while a
-large array's is fresh each time, and the system fills each of its pages with zeros."""
 
 _LEAST = 1 << 19
 """Elements of the largest operand that pay for threads."""
@@ -36,6 +32,9 @@ _PRODUCTS = ("Conv", "ConvTranspose", "MatMul")
 
 _VIEWS = ("Transpose",)
 """Operators that cost nothing: NumPy changes how the elements are seen."""
+
+_SPREADS = ("Softmax",)
+"""Operators that fill their parts of the output on all cores themselves, as products of several matrices do."""
 
 
 @dataclass(frozen=True)
@@ -195,11 +194,17 @@ def evaluated(
         evaluate: Called for parts of them, several at once.
     """
     size = max((each.size for each in arrays if each is not None), default=0)
-    pays = cores() > 1 and size >= _LEAST and node.op_type not in _VIEWS
+    pays = cores() > 1 and size >= _LEAST and not _spreads(node, arrays)
     cut = cut_of(node, arrays) if pays else None
     if cut is None or (node.op_type in _PRODUCTS and cut.extent < cores() // 2):
         return evaluate(arrays)
     return _put_together(cut, size, lambda at: evaluate(cut.part(arrays, at)))
+
+
+def _spreads(node: onnx.NodeProto, arrays: Sequence[Array | None]) -> bool:
+    """Whether a node has nothing from being cut."""
+    matrices = node.op_type == "MatMul" and arrays[1] is not None and arrays[1].ndim > 2
+    return matrices or node.op_type in (*_VIEWS, *_SPREADS)
 
 
 def by_parts(x: Array, free: Sequence[int], work: Callable[[Array], Array]) -> Array:

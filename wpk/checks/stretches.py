@@ -16,17 +16,13 @@ from typing import Any
 import numpy as np
 import onnx
 
-from wpk.blocks import BLOCK, cores, on_cores
+from wpk.blocks import BLOCK, PART, Block, cores, neighbours, on_cores
 from wpk.checks.bounded import Ball
 from wpk.checks.float64_nodes import Array
 from wpk.checks.matrix_rows import behind_product
-from wpk.checks.node_parts import PART
 from wpk.lowering.flat_graph import read_names
 from wpk.operators import OperatorKind, of_kind
 from wpk.reused_memory import empty
-
-Block = tuple[slice, ...]
-"""Where a part lies: a slice for each axis of what all operands are broadcast to, or for its first."""
 
 Work = Callable[[dict[str, Ball]], Sequence[Ball]]
 """Gives of the same part of all operands, by name, a part of each result."""
@@ -131,7 +127,7 @@ def of_elements(
         shapes[node.output[0]] = shape
     if common is None or prod(common) < _LEAST_BLOCKS * BLOCK:
         return None
-    return Stretch(behind, _blocks(common, BLOCK), len(common))
+    return Stretch(behind, neighbours(common, BLOCK), len(common))
 
 
 def _of_matrices(
@@ -147,7 +143,7 @@ def _of_matrices(
     most = PART // rows.widest
     if known[nodes[first].input[1]].value.ndim < rows.rank:  # one matrix for all: it is read once for many rows
         most = max(most, rows.lead[-1])
-    blocks = _blocks(rows.lead, max(1, min(most, prod(rows.lead) // (2 * cores()))))
+    blocks = neighbours(rows.lead, max(1, min(most, prod(rows.lead) // (2 * cores()))))
     return None if len(blocks) < 2 else Stretch(behind, blocks, rows.rank, rows.by_matrices)
 
 
@@ -199,18 +195,3 @@ def _cut(array: Array, rank: int, at: Block) -> Array:
     place = tuple(s if n > 1 else slice(None) for s, n in zip(own, array.shape, strict=False))
     found: Array = array[place]
     return found
-
-
-def _blocks(shape: tuple[int, ...], most: int) -> list[Block]:
-    """Blocks of at most so many neighbours."""
-    inner, axis = 1, len(shape) - 1
-    while axis > 0 and inner * shape[axis] <= most:
-        inner *= shape[axis]
-        axis -= 1
-    step = max(1, most // inner)
-    behind = tuple(slice(0, n) for n in shape[axis + 1 :])
-    return [
-        (*(slice(i, i + 1) for i in before), slice(at, min(at + step, shape[axis])), *behind)
-        for before in np.ndindex(*shape[:axis])
-        for at in range(0, shape[axis], step)
-    ]

@@ -6,11 +6,15 @@ takes the logarithm of what may be 0.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx.reference.op_run import OpRun
+
+from wpk.blocks import Block, on_cores, parts_of_rows
+from wpk.reused_memory import empty
 
 
 def softmax_axes(node: onnx.NodeProto, rank: int, opset: int) -> tuple[int, ...]:
@@ -26,8 +30,15 @@ class Softmax(OpRun):
     def _run(self, x: Any, axis: int) -> tuple[Any]:
         del axis  # where it is not given it is the default of the newest opset
         axes = softmax_axes(self.onnx_node, x.ndim, self.run_params["opsets"][""])
-        y = np.exp(x - x.max(axis=axes, keepdims=True))
-        y /= y.sum(axis=axes, keepdims=True)
+        y: Any = empty(x.shape, x.dtype)
+
+        def fill(at: Block) -> None:
+            some = np.subtract(x[at], x[at].max(axis=axes, keepdims=True), out=y[at])
+            np.exp(some, out=some)
+            some /= some.sum(axis=axes, keepdims=True)
+
+        first = axes[0]
+        on_cores(parts_of_rows(x.shape[:first], prod(x.shape[first:])), fill)
         return (y,)
 
 
