@@ -41,6 +41,10 @@ LIBRARY_FINALISTS = 2
 FEWEST = 2
 """Schedules that are tried in a first turn however late it is, and that are compared at the end."""
 
+FEWEST_OF_LIBRARY = 2
+"""A library's implementations that are tried however late it is, where the first is not made ready: it has dozens, and may take
+half a second to say so of each."""
+
 
 class ProblemTuning:
     """This object tunes one problem.
@@ -223,10 +227,11 @@ class ProblemTuning:
     def _is_due(self, turn: LibraryTurn, stop: Stop | None) -> bool:
         """Whether a library's next implementation is tried now, and not a schedule.
 
-        One is tried whatever the time, so that no problem is decided without the library; others within their share of
-        the problem's time, or where schedules leave some.
+        One is tried whatever the time, so that no problem is decided without the library, or two where it does not make the
+        first ready; others within their share of the problem's time, or where schedules leave some.
         """
-        if all(trial.status is Status.REJECTED for trial in self.library):
+        is_ready = any(trial.status is not Status.REJECTED for trial in self.library)
+        if not is_ready and len(self.library) < FEWEST_OF_LIBRARY:
             return True
         return turn.has_time_left if stop is not None else turn.is_within_share
 

@@ -194,3 +194,24 @@ def test_those_that_are_never_made_ready_take_no_place(bench: Any, task: Task) -
     asked = len(bench.runner.requests)
     bench.tune([task])
     assert len(bench.runner.requests) == asked
+
+
+@pytest.mark.parametrize(("seconds", "fewest", "most"), [(0.0, 2, 2), (20.0, 2, 6), (inf, 40, 40)])
+def test_a_library_that_makes_nothing_ready_keeps_to_its_share_of_the_time(
+    bench: Any, task: Task, seconds: float, fewest: int, most: int
+) -> None:
+    """Each try takes a second of the clock, as a schedule's does."""
+    calls = tuple(
+        library_call((("graph", 0), ("engine", number)), version="9.19.0") for number in range(40)
+    )
+
+    def reject(request: Request) -> Trial | None:
+        if request.candidate.maker.name != "cuDNN":
+            return None
+        return Trial(request.candidate, Status.REJECTED, (), "not for this GPU")
+
+    bench.runner.spoil = reject
+    rival = replace(task, rivals=(Rival(CALLS[0].maker, calls, ()),))
+    (tuned,) = bench.tune([rival], budget=Budget(None if seconds == inf else seconds))
+    assert fewest <= len(tuned.library) <= most
+    assert tuned.finalists == () or tuned.best is not None
