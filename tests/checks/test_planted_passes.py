@@ -86,7 +86,7 @@ def test_nothing_is_written_of_what_a_wrong_pass_made(
     fault: BrokenPass, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_finalist: None
 ) -> None:
     """The proof comes first, as it does for large models: what it refuses is not compiled."""
-    monkeypatch.setattr(job, "MOST_BESIDE_BYTES", 0)
+    monkeypatch.setattr(job, "most_beside_bytes", lambda: 0)
     _refused(fault, tmp_path)
 
 

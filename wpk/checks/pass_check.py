@@ -205,7 +205,7 @@ class _Walk:
             return [self.original.value(name) for name in node.known_as if name]
         given = [self._value(name) if name else None for name in names]
         results = self.nodes.run(node.proto, given)
-        if len(results) == 1 and results[0] is given[0] and names[0] in self.unchanged.names:
+        if names and results[0] is given[0] and names[0] in self.unchanged.names:  # a cast
             self.unchanged.names[node.proto.output[0]] = self.unchanged.names[names[0]]
         return results
 

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import prod
 
 import numpy as np
 import onnx
@@ -113,16 +114,29 @@ class SecondOpinion:
 
 
 def _some_of(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> Sequence[Array | None]:
-    """Operands of which no more than needed is as large as it may be: a part of what is computed in parts."""
-    size = max((each.size for each in inputs if each is not None), default=0)
-    cut = cut_of(node, inputs) if size > _MOST_ELEMENTS else None
-    if cut is not None:
-        inputs = cut.part(inputs, slice(max(_FEWEST, cut.extent * _MOST_ELEMENTS // size)))
+    """Operands of which no more than needed is as large as it may be: a part of what is computed in parts, along each axis."""
+    while (size := _elements(node, inputs)) > _MOST_ELEMENTS:
+        cut = cut_of(node, inputs)
+        count = 0 if cut is None else max(_FEWEST, cut.extent * _MOST_ELEMENTS // size)
+        if cut is None or count >= cut.extent:
+            break
+        inputs = cut.part(inputs, slice(count))
     filters = filters_of(node, inputs)
     if filters is None or filters.products <= _MOST_PRODUCTS:
         return inputs
     count = max(_FEWEST, filters.extent * _MOST_PRODUCTS // filters.products)
     return filters.part(inputs, slice(None, None, -(-filters.extent // count)))
+
+
+def _elements(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> int:
+    """Elements of the largest operand, or of a product that is larger."""
+    given = [each for each in inputs if each is not None]
+    size = max((each.size for each in given), default=0)
+    if node.op_type == "MatMul" and all(each.ndim > 1 for each in given):
+        first, second = given
+        matrices = np.broadcast_shapes(first.shape[:-2], second.shape[:-2])
+        size = max(size, prod(matrices) * first.shape[-2] * second.shape[-1])
+    return size
 
 
 def _kind(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bytes:

@@ -15,6 +15,7 @@ from wpk.assembly import Setting, provenance
 from wpk.beside import Beside, awaited
 from wpk.checks import PassProof, Scope, proven, scope_of_bodies
 from wpk.dtypes import Precision
+from wpk.emulator import free_bytes
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms
 from wpk.options import BuildOptions, SearchOptions
@@ -23,13 +24,21 @@ from wpk.progress import Progress
 from wpk.search.loop import CacheFolder, Tuning, plan_tuning, require_measuring, runs
 from wpk.search.store import RunRecord
 from wpk.targets import Target, has_clusters, has_warpgroups
-from wpk.trial_bench import ModelCases, reference_bytes
+from wpk.trial_bench import SEEDS, ModelCases, reference_bytes
 
-MOST_BESIDE_BYTES = 2**31
-"""Of a model's references at one seed, up to which its passes are proven while these are held."""
+LEAST_BESIDE_BYTES = 2**31
+"""Of a model's references at one seed, up to which its passes are proven while these are held on any machine."""
 
 EnteredRun = AbstractContextManager[tuple[Tuning, RunRecord]]
 """A run of the tuning store, and what is left to it, while it is entered."""
+
+
+def most_beside_bytes() -> int:
+    """Return up to how much a model's references at one seed may take while its passes are proven.
+
+    At all seeds they may take half of the memory that is free; the other half is the proof's.
+    """
+    return max(LEAST_BESIDE_BYTES, (free_bytes() or 0) // (2 * SEEDS))
 
 
 @dataclass(frozen=True)
@@ -91,8 +100,8 @@ class Job:
     def proof(
         self, lowered: LoweredModel, beside: Beside, cases: Sequence[ModelCases]
     ) -> Future[PassProof] | None:
-        """Begin references and the proof beside other work; a large model's one after the other, for their memory."""
-        is_large = reference_bytes(lowered.program) > MOST_BESIDE_BYTES
+        """Begin references and the proof beside other work; where memory is short, a large model's proof comes before all else."""
+        is_large = reference_bytes(lowered.program) > most_beside_bytes()
         for each in () if is_large else cases:
             each.begin(beside)
         proof = None if self.scope is None else beside.submit(partial(self.prove, lowered))
