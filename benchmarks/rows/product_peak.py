@@ -1,6 +1,8 @@
 """The share of the tensor cores' peak that a network's products reach at a large batch.
 
-The row of the zoo that has tuned the network holds it (`rows.plan_products`).
+The row of the zoo that has tuned the network says what its products take (`rows.plan_products`), by a profile of the engine
+that follows tuning: one inference behind another, which large products slow down by the clocks that power leaves. What
+products take side by side with PyTorch, as the row's speedup does, is their part of the profile of that time.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from functools import partial
 
 from rows.base import Context, Outcome, Row, RowError
 from rows.goals import Goal, as_figures
+from rows.networks import OURS
 from rows.result_file import Record, figures_of
 from rows.zoo import ZooCase
 from wpk.dtypes import Precision
@@ -35,15 +38,25 @@ def _judge_row(case: ZooCase, context: Context) -> Outcome:
 
 
 def judge(case: ZooCase, records: Mapping[str, Record]) -> Outcome:
-    """Hold what a case's products reach to the goal.
+    """Hold what a case's products reach side by side with PyTorch to the goal; figures tell the profile's share, too.
 
     Raises:
         RowError: The case has not been measured, or the target has no tensor cores for it.
     """
-    products = figures_of(records, f"zoo.{case}").get("products")
+    figures = figures_of(records, f"zoo.{case}")
+    products = figures.get("products")
     if products is None:
         raise RowError(f"no record of zoo.{case} says what its products take: measure it first")
-    judged = GOAL.judged(products["share"])
-    rate = products["operations"] / products["seconds"]
-    summary = f"{judged}: {products['operators']} products, {rate / 1e12:.0f} TFLOP/s"
-    return Outcome(judged.reached, summary, products | as_figures([judged]))
+    pace = figures["times"][OURS]["median_seconds"] / figures["plan"]["operators_seconds"]
+    beside = products | {
+        "seconds": products["seconds"] * pace,
+        "share": products["share"] / pace,
+        "profiled_share": products["share"],
+    }
+    judged = GOAL.judged(beside["share"])
+    rate = beside["operations"] / beside["seconds"]
+    summary = (
+        f"{judged}: {beside['operators']} products, {rate / 1e12:.0f} TFLOP/s side by side with PyTorch; "
+        f"{products['share']:.2f} by the profile"
+    )
+    return Outcome(judged.reached, summary, beside | as_figures([judged]))
