@@ -59,7 +59,7 @@ def _measured(share: float, profile: float, side_by_side: float) -> Record:
     products = {"operators": 3, "operations": 10**12, "seconds": profile / 2, "share": share}
     figures = {
         "products": products,
-        "plan": {"operators_seconds": profile},
+        "plan": {"operators_seconds": profile, "engine_seconds": profile},
         "times": {OURS: {"median_seconds": side_by_side}, "torch.compile": {"median_seconds": 1.0}},
     }
     return {"figures": figures}
@@ -84,6 +84,15 @@ def test_products_take_their_part_of_the_time_side_by_side(slower: float) -> Non
     assert figures["share"] == pytest.approx(GOAL.asked / slower)
     assert figures["profiled_share"] == GOAL.asked
     assert figures["seconds"] == pytest.approx(slower * 1e-3)
+
+
+@pytest.mark.parametrize("part", [0.9, 1.1])
+def test_operators_that_do_not_add_up_to_the_engine_were_not_all_timed(part: float) -> None:
+    case = ZooCase("vit", Precision.FP16, BATCH)
+    record = _measured(GOAL.asked, 2e-3, 2e-3)
+    record["figures"]["plan"]["engine_seconds"] /= part
+    with pytest.raises(RowError, match="not all were timed; measure it again"):
+        judge(case, {f"zoo.{case}": record})
 
 
 def test_each_network_has_a_row_and_its_figure_comes_from_one_of_the_zoo() -> None:
