@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, plant
+from support.machine_code.beside_products import computed_beside
 from support.machine_code.compiled_units import H200, NEAR
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import touched_in_flight
@@ -214,7 +215,10 @@ def test_machine_code_keeps_its_registers(
     assert set(counted) == {"hgmma.f16"}
     assert "serialized" not in kernel.log
     assert "setmaxnreg" not in kernel.log
-    assert touched_in_flight(listing(kernel.cubin, tmp_path)) == []
+    text = listing(kernel.cubin, tmp_path)
+    assert touched_in_flight(text) == []
+    weights = 64 * schedule.block_n // 128
+    assert computed_beside(text, "MUFU.EX2") >= weights, "a step's weights are beside the products"
 
 
 @pytest.mark.slow

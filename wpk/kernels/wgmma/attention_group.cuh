@@ -3,8 +3,7 @@
 // Scores are products of what lies in shared memory. Weights are packed where the accumulators leave them, which is
 // where the product with the values wants them: they never go through shared memory. While the values of a step are
 // multiplied, the scores of the next one become weights (Shah et al., "FlashAttention-3", 2024, algorithm 2). With
-// ping-pong groups ask for products in turns, so that one multiplies while another one's scores become weights (section
-// 3.1 there); without, each asks when it is ready.
+// ping-pong groups ask for products in turns; without, each asks when it is ready.
 #pragma once
 
 #include <wpk/kernels/attention/rows.cuh>
@@ -39,34 +38,36 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
         keys.advance();
         this->weigh(0, factor);
         packWeights();
+        pipelines.values.wait(values);
         WPK_KEEP_LOOP
         for (int step = 1; step < steps; ++step)
         {
             const int firstKey = step * Shape::keys;
-            // Between both products nobody waits: ptxas would make them wait for each other. The values are older.
+            // Between both products nobody waits: ptxas would make them wait for each other.
             pipelines.keys.wait(keys);
-            pipelines.values.wait(values);
-            pipelines.awaitTurn(group(), step);
+            pipelines.turns.await(group(), step);
             fenceWgmma();
             multiplyKeys(pipelines, keys);
             multiplyValues(pipelines, values);
-            pipelines.passTurn(group());
+            pipelines.turns.pass(group());
             this->loadOperands(operands, at.matrix, at.head, firstRow, firstKey);
             waitWgmma<1>(flatScores());         // @scores_awaited
             pipelines.keys.release(keys.stage); // @keys_released
             keys.advance();
             this->weigh(firstKey, factor);
+            keepUntilHere(flatScores());
+            const int used = values.stage;
+            values.advance();
+            pipelines.values.wait(values); // a loop: without it ptxas waits for the products first, then weighs
             waitWgmma<0>(flatWeighted()); // @values_added
             keepUntilHere(weights);
-            pipelines.values.release(values.stage);
-            values.advance();
+            pipelines.values.release(used);
             WPK_UNROLL
             for (int i = 0; i < kWeighted; ++i)
                 flatWeighted()[i] *= factor[i % 4 / 2]; // @values_rescaled
             packWeights();
             keepUntilHere(flatWeighted());
         }
-        pipelines.values.wait(values);
         fenceWgmma();
         multiplyValues(pipelines, values);
         waitWgmma<0>(flatWeighted()); // @last_values_added

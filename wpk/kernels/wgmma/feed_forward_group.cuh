@@ -2,7 +2,8 @@
 //
 // Hidden sums become hidden numbers where wgmma leaves them, which is where the second product wants its left factor:
 // they never go through memory, and are rounded to the 16 bits in which they would lie there. While the numbers of a
-// step are multiplied, the sums of the next one become numbers; other warpgroups of the SM multiply meanwhile.
+// step are multiplied, the sums of the next one become numbers; other warpgroups of the SM multiply meanwhile. With
+// ping-pong they ask for products in turns, so that not all of them compute at once; without, each asks when it is ready.
 #pragma once
 
 #include <wpk/kernels/epilogue/epilogue.cuh>
@@ -100,40 +101,48 @@ public:
         pipelines_.rows.wait(rows_);
         scale_.look(pipelines_.rowTile(rows_.stage) + group() * (64 * Shape::RowTile::swizzle)); // @rows_of_norm
         pipelines_.up.wait(up_);
+        pipelines_.turns.await(group(), ++turn_);
         fenceWgmma();
         multiplyUp();
+        pipelines_.turns.pass(group());
         loadColumns(0);
         waitWgmma<0>(sums_); // @first_sums_awaited
         releaseUp(Shape::steps == 1);
         packHidden(hidden_, 0);
         keepUntilHere(hidden_); // the next sums are written over those that they are made of
+        pipelines_.down.wait(down_);
         WPK_KEEP_LOOP
         for (int step = 1; step < Shape::steps; ++step)
         {
             // Between both products nobody waits: ptxas would make them wait for each other.
             pipelines_.up.wait(up_);
-            pipelines_.down.wait(down_);
+            pipelines_.turns.await(group(), ++turn_);
             fenceWgmma();
             multiplyUp();
             multiplyDown();
+            pipelines_.turns.pass(group());
             loadColumns(step);
             waitWgmma<1>(sums_); // @sums_awaited
             releaseUp(step + 1 == Shape::steps);
             uint32 next[kSlices][4];
             packHidden(next, step);
+            keepUntilHere(next);
+            const int used = down_.stage;
+            down_.advance();
+            pipelines_.down.wait(down_); // a loop: without it ptxas waits for the products first, then packs
             waitWgmma<0>(outputs); // @outputs_added
             keepUntilHere(hidden_);
-            releaseDown();
+            releaseDown(used);
             memcpy(hidden_, next, sizeof next);
             keepUntilHere(hidden_);
             keepUntilHere(outputs);
         }
-        pipelines_.down.wait(down_);
         fenceWgmma();
         multiplyDown();
         waitWgmma<0>(outputs); // @last_outputs_added
         keepUntilHere(hidden_);
-        releaseDown();
+        releaseDown(down_.stage);
+        down_.advance();
     }
 
 private:
@@ -166,11 +175,10 @@ private:
         pipelines_.rows.release(rows_.stage); // @rows_released
         rows_.advance();
     }
-    WPK_DEVICE void releaseDown()
+    WPK_DEVICE void releaseDown(int stage) const
     {
         if constexpr (!Shape::isResident)
-            pipelines_.down.release(down_.stage); // @down_released
-        down_.advance();
+            pipelines_.down.release(stage); // @down_released
     }
 
     // What belongs to a step's columns, while they are summed.
@@ -196,6 +204,7 @@ private:
     HiddenScale<Hidden, Shape> scale_;
     PipelineState<Shape::rowStages> rows_;
     PipelineState<Shape::stages> up_, down_;
+    int turn_ = 0;
     float sums_[Shape::columns / 2];
     uint32 hidden_[kSlices][4];
     ColumnPiece<Hidden, 16, List> pieces_[kSlices];

@@ -7,6 +7,7 @@
 
 #include <wpk/kernels/barriers/early_launch.cuh>
 #include <wpk/kernels/wgmma/boxed_rows.cuh>
+#include <wpk/kernels/wgmma/group_turns.cuh>
 #include <wpk/kernels/wgmma/handed_registers.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 
@@ -41,6 +42,7 @@ struct FeedForwardShape
     using DownTile = BoxedRows<columns, Problem::n, kTightSwizzle<Problem::n>>;
     using RowBarriers = PipelineBarriers<rowStages, threads / kWarpSize>;
     using Barriers = PipelineBarriers<stages, threads / kWarpSize>;
+    using Turns = GroupTurns<Schedule::warpgroups, Schedule::pingpong != 0>;
 
     // As storeTilesInLoop sees the columns that are staged at once: the memory lies beside the tiles.
     using Staged = StackedWarps<Groups::warpsM, Groups::blockN % 32 == 0 ? 32 : 16>;
@@ -50,7 +52,7 @@ struct FeedForwardShape
     static constexpr int upAt = rowStages * RowTile::bytes, downAt = upAt + stages * UpTile::bytes;
     static constexpr int stagingAt = downAt + stages * DownTile::bytes;
     static constexpr int barriersAt = stagingAt + Groups::warpsM * stagedBytes;
-    static constexpr int sharedBytes = barriersAt + RowBarriers::kBytes + 2 * Barriers::kBytes;
+    static constexpr int sharedBytes = barriersAt + RowBarriers::kBytes + 2 * Barriers::kBytes + Turns::kBytes;
 };
 
 // Where a block's tiles and barriers lie.
@@ -60,12 +62,14 @@ struct FeedForwardPipelines
     SharedAddress shared;
     typename Shape::RowBarriers rows;
     typename Shape::Barriers up, down;
+    typename Shape::Turns turns;
 
     WPK_DEVICE explicit FeedForwardPipelines(SharedAddress shared)
         : shared(shared),
           rows{shared + Shape::barriersAt},
           up{rows.barriers + Shape::RowBarriers::kBytes},
-          down{up.barriers + Shape::Barriers::kBytes}
+          down{up.barriers + Shape::Barriers::kBytes},
+          turns{down.barriers + Shape::Barriers::kBytes}
     {
     }
 
@@ -74,6 +78,7 @@ struct FeedForwardPipelines
         rows.init();
         up.init();
         down.init();
+        turns.init();
         fenceBarrierInit();
     }
     WPK_DEVICE SharedAddress rowTile(int stage) const

@@ -58,7 +58,9 @@ def shared_bytes(problem: FeedForward, columns: Columns) -> Floats:
     rows, block_n = columns["warpgroups"] * GROUP_ROWS, columns["block_n"]
     stage = _tile_bytes(block_n, problem.k) + _tile_bytes(block_n, problem.n)
     tiles = columns["row_stages"] * _tile_bytes(rows, problem.k) + columns["stages"] * stage
-    barriers = (columns["row_stages"] + 2 * columns["stages"]) * BARRIER_BYTES
+    barriers = (columns["row_stages"] + 2 * columns["stages"]) * BARRIER_BYTES + 8 * (
+        columns["pingpong"] * columns["warpgroups"]
+    )
     staging = rows * _staged_row_bytes(problem)
     total: Floats = tiles + staging + barriers
     return total
