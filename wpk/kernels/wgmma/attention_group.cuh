@@ -59,7 +59,7 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
             const int used = values.stage;
             values.advance();
             pipelines.values.wait(values); // a loop: without it ptxas waits for the products first, then weighs
-            waitWgmma<0>(flatWeighted()); // @values_added
+            waitWgmma<0>(flatWeighted());  // @values_added
             keepUntilHere(weights);
             pipelines.values.release(used);
             WPK_UNROLL

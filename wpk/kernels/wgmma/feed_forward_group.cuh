@@ -3,7 +3,8 @@
 // Hidden sums become hidden numbers where wgmma leaves them, which is where the second product wants its left factor:
 // they never go through memory, and are rounded to the 16 bits in which they would lie there. While the numbers of a
 // step are multiplied, the sums of the next one become numbers; other warpgroups of the SM multiply meanwhile. With
-// ping-pong they ask for products in turns, so that not all of them compute at once; without, each asks when it is ready.
+// ping-pong they ask for products in turns, so that not all of them compute at once; without, each asks when it is
+// ready.
 #pragma once
 
 #include <wpk/kernels/epilogue/epilogue.cuh>
@@ -130,7 +131,7 @@ public:
             const int used = down_.stage;
             down_.advance();
             pipelines_.down.wait(down_); // a loop: without it ptxas waits for the products first, then packs
-            waitWgmma<0>(outputs); // @outputs_added
+            waitWgmma<0>(outputs);       // @outputs_added
             keepUntilHere(hidden_);
             releaseDown(used);
             memcpy(hidden_, next, sizeof next);

@@ -23,7 +23,8 @@ struct GroupTurns
     }
 
     // A group waits until the products of the group before it are under way, which are the last group's of the turn
-    // before where it is the first. Turns count from 1: fresh barriers let phase 1 pass, with which the first group begins.
+    // before where it is the first. Turns count from 1: fresh barriers let phase 1 pass, with which the first group
+    // begins.
     WPK_DEVICE void await(int group, int turn) const
     {
         if constexpr (AreTaken)
