@@ -99,8 +99,8 @@ public:
             up_ = {};
             down_ = {};
         }
-        pipelines_.rows.wait(rows_);
-        scale_.look(pipelines_.rowTile(rows_.stage) + group() * (64 * Shape::RowTile::swizzle)); // @rows_of_norm
+        pipelines_.rows(group()).wait(rows_);
+        scale_.look(pipelines_.rowTile(group(), rows_.stage)); // @rows_of_norm
         pipelines_.up.wait(up_);
         pipelines_.turns.await(group(), ++turn_);
         fenceWgmma();
@@ -155,7 +155,7 @@ private:
     WPK_DEVICE void multiplyUp()
     {
         multiplyAlong<T, typename Shape::RowTile, typename Shape::UpTile>(
-            sums_, pipelines_.rowTile(rows_.stage), group(), pipelines_.upTile(up_.stage));
+            sums_, pipelines_.rowTile(group(), rows_.stage), 0, pipelines_.upTile(up_.stage));
         commitWgmma();
     }
     WPK_DEVICE void multiplyDown()
@@ -172,8 +172,8 @@ private:
         up_.advance();
         if (!isLast)
             return;
-        __syncwarp();                         // all lanes have looked at them
-        pipelines_.rows.release(rows_.stage); // @rows_released
+        __syncwarp();                                  // all lanes have looked at them
+        pipelines_.rows(group()).release(rows_.stage); // @rows_released
         rows_.advance();
     }
     WPK_DEVICE void releaseDown(int stage) const

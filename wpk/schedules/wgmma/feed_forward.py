@@ -176,7 +176,7 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
             threads=int(costs.threads(problem, columns)[0]),
             shared_bytes=int(costs.shared_bytes(problem, columns)[0]),
             tensor_maps=(
-                _map(0, problem.x, problem.k, problem.m.expression, schedule.rows),
+                _map(0, problem.x, problem.k, problem.m.expression, GROUP_ROWS),
                 _map(1, problem.up, problem.k, problem.hidden_size, schedule.block_n),
                 _map(2, problem.down, problem.n, problem.hidden_size, schedule.block_n),
             ),
