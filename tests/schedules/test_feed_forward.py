@@ -156,8 +156,7 @@ def test_only_hopper_has_warpgroups() -> None:
     [
         ({"warpgroups": 4}, "a block has 1 to 3 consumers"),
         ({"block_n": 40}, "whole slices of 16 hidden columns"),
-        ({"stages": 5}, "no more than there are steps"),
-        ({"stages": 1}, "the pipelines have 2 to 64 stages"),
+        ({"stages": 5}, "no more stages than there are steps"),
         ({"pingpong": 2}, "pingpong is 0 or 1"),
         ({"warpgroups": 1, "pingpong": 1}, "one warpgroup takes no turns"),
         ({"row_stages": 2}, "a block with one tile has the rows of one"),

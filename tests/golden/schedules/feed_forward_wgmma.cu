@@ -30,7 +30,7 @@ struct Schedule {
 
   static_assert(1 <= warpgroups && warpgroups <= 3, "a block has 1 to 3 consumers");
   static_assert((0 < block_n && block_n <= 256) && block_n % 16 == 0, "a step has whole slices of 16 hidden columns, at most 256");
-  static_assert(wpk::minOf(2, wpk::ceilDivide(384, block_n)) <= stages && stages <= wpk::minOf(64, wpk::ceilDivide(384, block_n)), "the pipelines have 2 to 64 stages, and no more than there are steps");
+  static_assert(1 <= stages && stages <= wpk::minOf(64, wpk::ceilDivide(384, block_n)), "the pipelines have no more stages than there are steps, 64 at most");
   static_assert(row_stages == 1 || row_stages == 2, "one or two tiles of rows are there at once");
   static_assert(persistent >= 0, "persistent is a number of blocks, or 0");
   static_assert(row_stages == 1 || persistent != 0, "a block with one tile has the rows of one");

@@ -38,13 +38,13 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
         keys.advance();
         this->weigh(0, factor);
         packWeights();
-        pipelines.values.wait(values);
         WPK_KEEP_LOOP
         for (int step = 1; step < steps; ++step)
         {
             const int firstKey = step * Shape::keys;
-            // Between both products nobody waits: ptxas would make them wait for each other.
+            // Between both products nobody waits: ptxas would make them wait for each other. The values are older.
             pipelines.keys.wait(keys);
+            pipelines.values.wait(values);
             pipelines.turns.await(group(), step);
             fenceWgmma();
             multiplyKeys(pipelines, keys);
@@ -55,19 +55,18 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
             pipelines.keys.release(keys.stage); // @keys_released
             keys.advance();
             this->weigh(firstKey, factor);
-            keepUntilHere(flatScores());
-            const int used = values.stage;
-            values.advance();
-            pipelines.values.wait(values); // a loop: without it ptxas waits for the products first, then weighs
-            waitWgmma<0>(flatWeighted());  // @values_added
+            computeFirst(asUint32(this->sum[0] + this->sum[1])); // of all weights
+            waitWgmma<0>(flatWeighted());                        // @values_added
             keepUntilHere(weights);
-            pipelines.values.release(used);
+            pipelines.values.release(values.stage);
+            values.advance();
             WPK_UNROLL
             for (int i = 0; i < kWeighted; ++i)
                 flatWeighted()[i] *= factor[i % 4 / 2]; // @values_rescaled
             packWeights();
             keepUntilHere(flatWeighted());
         }
+        pipelines.values.wait(values);
         fenceWgmma();
         multiplyValues(pipelines, values);
         waitWgmma<0>(flatWeighted()); // @last_values_added

@@ -111,12 +111,12 @@ public:
         releaseUp(Shape::steps == 1);
         packHidden(hidden_, 0);
         keepUntilHere(hidden_); // the next sums are written over those that they are made of
-        pipelines_.down.wait(down_);
         WPK_KEEP_LOOP
         for (int step = 1; step < Shape::steps; ++step)
         {
             // Between both products nobody waits: ptxas would make them wait for each other.
             pipelines_.up.wait(up_);
+            pipelines_.down.wait(down_);
             pipelines_.turns.await(group(), ++turn_);
             fenceWgmma();
             multiplyUp();
@@ -127,23 +127,20 @@ public:
             releaseUp(step + 1 == Shape::steps);
             uint32 next[kSlices][4];
             packHidden(next, step);
-            keepUntilHere(next);
-            const int used = down_.stage;
-            down_.advance();
-            pipelines_.down.wait(down_); // a loop: without it ptxas waits for the products first, then packs
-            waitWgmma<0>(outputs);       // @outputs_added
+            computeFirst(anyBit(next));
+            waitWgmma<0>(outputs); // @outputs_added
             keepUntilHere(hidden_);
-            releaseDown(used);
+            releaseDown();
             memcpy(hidden_, next, sizeof next);
             keepUntilHere(hidden_);
             keepUntilHere(outputs);
         }
+        pipelines_.down.wait(down_);
         fenceWgmma();
         multiplyDown();
         waitWgmma<0>(outputs); // @last_outputs_added
         keepUntilHere(hidden_);
-        releaseDown(down_.stage);
-        down_.advance();
+        releaseDown();
     }
 
 private:
@@ -176,10 +173,25 @@ private:
         pipelines_.rows(group()).release(rows_.stage); // @rows_released
         rows_.advance();
     }
-    WPK_DEVICE void releaseDown(int stage) const
+    WPK_DEVICE void releaseDown()
     {
         if constexpr (!Shape::isResident)
-            pipelines_.down.release(stage); // @down_released
+            pipelines_.down.release(down_.stage); // @down_released
+        down_.advance();
+    }
+
+    // Depends on all of them.
+    static WPK_DEVICE uint32 anyBit(const uint32 (&hidden)[kSlices][4])
+    {
+        uint32 bits = 0;
+        WPK_UNROLL
+        for (int slice = 0; slice < kSlices; ++slice)
+        {
+            WPK_UNROLL
+            for (int i = 0; i < 4; ++i)
+                bits |= hidden[slice][i];
+        }
+        return bits;
     }
 
     // What belongs to a step's columns, while they are summed.

@@ -124,8 +124,8 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
                 f"a step has whole slices of {SLICE} hidden columns, at most {_MOST_WIDTH}",
             ),
             Limit(
-                f"min(2, {steps}) <= stages <= min({_MOST_STAGES}, {steps})",
-                f"the pipelines have 2 to {_MOST_STAGES} stages, and no more than there are steps",
+                f"1 <= stages <= min({_MOST_STAGES}, {steps})",
+                f"the pipelines have no more stages than there are steps, {_MOST_STAGES} at most",
             ),
             Limit("row_stages in (1, 2)", "one or two tiles of rows are there at once"),
             Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
