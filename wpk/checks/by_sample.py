@@ -19,6 +19,7 @@ from wpk.checks.chain import Chain, constant_of
 from wpk.checks.float64_nodes import Array
 from wpk.checks.node_parts import Whole
 
+
 @dataclass(frozen=True)
 class Cut:
     """What is cut of all inputs and outputs of a chain of nodes.

@@ -124,9 +124,7 @@ class Chain:
         left = self._without(node, rank, axes)
         return rank if left is not None and attribute_of(node, "keepdims", 1) else left
 
-    def _without(
-        self, node: onnx.NodeProto, rank: int, axes: Sequence[int] | None
-    ) -> int | None:
+    def _without(self, node: onnx.NodeProto, rank: int, axes: Sequence[int] | None) -> int | None:
         """The rank without some axes, all of which lie behind the one that is cut; None where one does not, or is not known."""
         if not axes or len(node.output) != 1:
             return None

@@ -1,6 +1,7 @@
 """Evaluate ONNX nodes one at a time in float64 through `onnx.reference.ReferenceEvaluator`."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -102,7 +103,8 @@ class NodeEvaluator:
             return [each for each in arrays if each is not None]
         if self._operator.need_context():
             named = zip(self._names, arrays, strict=True)
-            return self._evaluator.run(None, {n: each for n, each in named if each is not None})
+            results: Any = self._evaluator.run(None, {n: a for n, a in named if a is not None})
+            return list(results)
         found = dict(zip(self._operator.output, self._operator.run(*arrays), strict=False))
         return [found[name] for name in self._outputs]
 
@@ -111,7 +113,7 @@ def _keeps_all(node: onnx.NodeProto, arrays: Sequence[Array | None]) -> bool:
     """Whether a node gives its operand as it is: a cast to a floating point type of what is float64 already."""
     if node.op_type != "Cast" or arrays[0] is None or arrays[0].dtype != np.float64:
         return False
-    return next(a.i for a in node.attribute if a.name == "to") == TensorProto.DOUBLE
+    return int(next(a.i for a in node.attribute if a.name == "to")) == TensorProto.DOUBLE
 
 
 def told_apart(node: onnx.NodeProto) -> onnx.NodeProto:

@@ -65,7 +65,11 @@ class UnchangedNodes:
         own, other = self._constants.get(mine), self._constant(its)
         if own is None or other is None or own.shape != other.shape:
             return False
-        if own.dtype == other.dtype and own.strides == other.strides and _address(own) == _address(other):
+        if (
+            own.dtype == other.dtype
+            and own.strides == other.strides
+            and _address(own) == _address(other)
+        ):
             return True
         return own.size <= _SMALL and _are_equal(widened(own), widened(other))
 
@@ -91,4 +95,7 @@ def _address(array: Array) -> int:
 
 def _are_equal(one: Array, other: Array) -> bool:
     """Whether two arrays hold the same numbers to the bit."""
-    return one.dtype == other.dtype and np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
+    return (
+        one.dtype == other.dtype
+        and np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
+    )

@@ -11,6 +11,7 @@ from onnx.reference.op_run import OpRun
 from wpk.blocks import Block, on_cores, parts_of_rows
 from wpk.reused_memory import empty
 
+
 def matmul(a: Any, b: Any) -> Any:
     """Return ``a @ b``; where ``b`` is one matrix, it is read once for all rows of ``a``.
 
