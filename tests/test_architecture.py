@@ -28,6 +28,7 @@ FLOORS = [
         "did_you_mean",
         "dims",
         "dtypes",
+        "error_function",
         "expression",
         "expression_operations",
         "execution",
