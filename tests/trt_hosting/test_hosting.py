@@ -24,7 +24,7 @@ from wpk.tensorrt.hosting import with_plugins
 from wpk.tensorrt_pipeline import TensorRTOutcome, optimize_tensorrt
 from wpk.tensorrt_pipeline.plugins import make_plugins
 
-pytestmark = pytest.mark.usefixtures("warm")
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
 
 NETWORK = "squeeze_excite"
 Hosting = Callable[..., TensorRTOutcome]
