@@ -76,7 +76,10 @@ def fixture_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("networks")
 
 
-@pytest.mark.parametrize("precision", [Precision.FP16, Precision.FP32, Precision.TF32])
+@pytest.mark.parametrize(
+    "precision",
+    [Precision.FP16, Precision.FP32, pytest.param(Precision.TF32, marks=pytest.mark.exhaustive)],
+)
 def test_nearly_every_schedule_is_legal_for_an_odd_sibling(
     precision: Precision, folder: Path
 ) -> None:
