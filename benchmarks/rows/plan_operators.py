@@ -46,10 +46,9 @@ def beyond_bound(steps: Sequence[Step]) -> list[dict[str, Any]]:
 
 def seconds_of(step: Step) -> float:
     """Time of an operator: among its neighbours, else alone, else as it is predicted."""
-    measured = step.evidence.measurement
-    if measured is None:
-        return step.evidence.estimate_seconds or 0.0
-    return measured.in_engine_seconds or measured.median_seconds
+    evidence = step.evidence
+    alone = None if evidence.measurement is None else evidence.measurement.median_seconds
+    return evidence.in_engine_seconds or alone or evidence.estimate_seconds or 0.0
 
 
 def _by_kind(steps: Sequence[Step]) -> dict[str, dict[str, float]]:
@@ -83,13 +82,13 @@ def _told(words: str, steps: Sequence[Step]) -> dict[str, Any]:
         "configuration": dict(slowest.candidate.configuration),
         "one_estimate_seconds": evidence.estimate_seconds,
         "one_bound_seconds": evidence.bound_seconds,
+        "one_in_engine_seconds": evidence.in_engine_seconds,
     }
     if measured is None:
         return figures
     library = measured.library
     return figures | {
         "one_seconds": measured.median_seconds,
-        "one_in_engine_seconds": measured.in_engine_seconds,
         "one_library_seconds": None if library is None else library.median_seconds,
         "trials": measured.trials,
         "stop": measured.stop,

@@ -55,7 +55,7 @@ def share_of(steps: Sequence[Step]) -> Share:
         measured = step.evidence.measurement
         if measured is None or measured.library is None:
             continue
-        seconds = measured.in_engine_seconds or measured.median_seconds
+        seconds = step.evidence.in_engine_seconds or measured.median_seconds
         ours = step.image is None
         total += Share(1, int(ours), seconds, seconds * ours)
     return total

@@ -31,7 +31,7 @@ def evidence_of(
     """
     times: Sequence[float | None] = in_engine or [None] * len(plan.steps)
     return tuple(
-        _of(step, choices, time)
+        replace(_of(step, choices), in_engine_seconds=time)
         if step.fallback is None
         else _of_fallback(step, handed.get(number))
         for number, (step, time) in enumerate(zip(plan.steps, times, strict=True))
@@ -55,7 +55,7 @@ def _of_fallback(step: Step, seconds: Sequence[float] | None) -> Evidence:
     return Evidence(measurement=Measurement(chosen, (), Regime.WARM.value, (), 0, nothing))
 
 
-def _of(step: Step, choices: Choices, in_engine: float | None) -> Evidence:
+def _of(step: Step, choices: Choices) -> Evidence:
     problem, candidate = step.operator.problem, step.candidate
     evidence = predicted_evidence(choices.schedules[problem])
     if candidate.family != GENERATED:
@@ -63,13 +63,11 @@ def _of(step: Step, choices: Choices, in_engine: float | None) -> Evidence:
     result = choices.results.get(problem)
     if result is None or choices.regime is None:
         return evidence
-    return replace(
-        evidence, measurement=measurement_of(result, choices.regime, candidate, in_engine)
-    )
+    return replace(evidence, measurement=measurement_of(result, choices.regime, candidate))
 
 
 def measurement_of(
-    result: TuningResult, regime: Regime, candidate: Candidate, in_engine: float | None = None
+    result: TuningResult, regime: Regime, candidate: Candidate
 ) -> Measurement | None:
     """Return what was measured of a problem whose operators execute one of its candidates.
 
@@ -77,7 +75,6 @@ def measurement_of(
         result: The outcome of tuning.
         regime: What the caches held.
         candidate: The one that is executed; there is no measurement where it has no time.
-        in_engine: Its seconds among its neighbours, where they were measured.
     """
     contestants = _contestants(result)
     named = {each.candidate: each for each in contestants}
@@ -94,7 +91,6 @@ def measurement_of(
         refusals=result.refusals,
         lookups=result.lookups,
         curves=_curves(result.tried),
-        in_engine_seconds=in_engine,
     )
 
 

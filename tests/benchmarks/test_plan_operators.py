@@ -21,8 +21,13 @@ THEIRS = Candidate(Maker("cuDNN", "9", Kind.LIBRARY), ())
 def measured(step: Step, seconds: float, bound: float, in_engine: float | None = None) -> Step:
     chosen = Contestant(OURS, seconds, seconds, seconds, 9, side_by_side=True)
     other = Contestant(THEIRS, 2 * seconds, seconds, seconds, 9, side_by_side=True)
-    found = Measurement(chosen, (other,), "warm", (), 0, "", in_engine_seconds=in_engine)
-    return replace(step, evidence=replace(step.evidence, measurement=found, bound_seconds=bound))
+    found = Measurement(chosen, (other,), "warm", (), 0, "")
+    return replace(
+        step,
+        evidence=replace(
+            step.evidence, measurement=found, bound_seconds=bound, in_engine_seconds=in_engine
+        ),
+    )
 
 
 @pytest.fixture(name="plan")
@@ -43,6 +48,13 @@ def test_equal_problems_count_together_and_the_most_beyond_its_bound_comes_first
     assert told[1]["one_library_seconds"] == pytest.approx(18e-6)
     assert told[0]["made_by"] == first.candidate.maker.title
     assert told[0]["problem"] == first.operator.problem.words()
+
+
+def test_an_operator_that_was_timed_in_the_engine_alone_counts_so(plan: Plan) -> None:
+    step = plan.steps[0]
+    (told,) = beyond_bound([replace(step, evidence=replace(step.evidence, in_engine_seconds=7e-6))])
+    assert told["seconds"] == told["one_in_engine_seconds"] == 7e-6
+    assert "one_seconds" not in told
 
 
 def test_the_figures_of_a_plan_are_plain_data_and_add_up(plan: Plan) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from rows.base import RowError
 from rows.catalogue import all_rows
+from rows.networks import OURS
 from rows.plan_products import product_figures, products_of
 from rows.product_peak import BATCH, GOAL, NETWORKS, judge
+from rows.result_file import Record
 from rows.zoo import ZooCase
 from subjects.problems import convolution, matmul
 from support.problems.feed_forwards import feed_forward
@@ -52,15 +54,45 @@ def test_a_plan_says_what_part_of_the_peak_its_products_reach(small_plan: Path) 
     assert product_figures(replace(plan, precision=Precision.FP32)) == {}
 
 
+def _measured(share: float, profile: float, side_by_side: float) -> Record:
+    """A row's record: half of the profile's seconds are its products'."""
+    products = {"operators": 3, "operations": 10**12, "seconds": profile / 2, "share": share}
+    figures = {
+        "products": products,
+        "plan": {"operators_seconds": profile, "engine_seconds": profile},
+        "times": {OURS: {"median_seconds": side_by_side}, "torch.compile": {"median_seconds": 1.0}},
+    }
+    return {"figures": figures}
+
+
 def test_less_than_the_goal_does_not_pass() -> None:
     case = ZooCase("vit", Precision.FP16, BATCH)
     for share, passed in ((GOAL.asked, True), (GOAL.asked - 0.01, False)):
-        products = {"operators": 3, "operations": 10**12, "seconds": 1e-3, "share": share}
-        outcome = judge(case, {f"zoo.{case}": {"figures": {"products": products}}})
+        outcome = judge(case, {f"zoo.{case}": _measured(share, 2e-3, 2e-3)})
         assert outcome.passed == passed
         assert outcome.figures["goals"][0]["value"] == pytest.approx(share)
     with pytest.raises(RowError, match="measure it first"):
         judge(case, {})
+
+
+@pytest.mark.parametrize("slower", [0.9, 1.1])
+def test_products_take_their_part_of_the_time_side_by_side(slower: float) -> None:
+    case = ZooCase("vit", Precision.FP16, BATCH)
+    outcome = judge(case, {f"zoo.{case}": _measured(GOAL.asked, 2e-3, slower * 2e-3)})
+    assert outcome.passed == (slower < 1)
+    figures = outcome.figures
+    assert figures["share"] == pytest.approx(GOAL.asked / slower)
+    assert figures["profiled_share"] == GOAL.asked
+    assert figures["seconds"] == pytest.approx(slower * 1e-3)
+
+
+@pytest.mark.parametrize("part", [0.9, 1.1])
+def test_operators_that_do_not_add_up_to_the_engine_were_not_all_timed(part: float) -> None:
+    case = ZooCase("vit", Precision.FP16, BATCH)
+    record = _measured(GOAL.asked, 2e-3, 2e-3)
+    record["figures"]["plan"]["engine_seconds"] /= part
+    with pytest.raises(RowError, match="not all were timed; measure it again"):
+        judge(case, {f"zoo.{case}": record})
 
 
 def test_each_network_has_a_row_and_its_figure_comes_from_one_of_the_zoo() -> None:

@@ -49,8 +49,8 @@ def measured(
     """The step, chosen between a kernel and a library, or alone."""
     chosen, other = (OURS, THEIRS) if ours else (THEIRS, OURS)
     others = () if alone else (other,)
-    found = Measurement(chosen, others, "warm", (), 0, "", in_engine_seconds=in_engine)
-    evidence = Evidence(1e-6, "L2", 1e-6, 0.5, measurement=found)
+    found = Measurement(chosen, others, "warm", (), 0, "")
+    evidence = Evidence(1e-6, "L2", 1e-6, 0.5, measurement=found, in_engine_seconds=in_engine)
     return replace(step, candidate=GENERATED if ours else LIBRARY, evidence=evidence)
 
 
@@ -132,8 +132,9 @@ def test_what_tunes_a_case_keeps_its_plans_share(small_plan: Path, context: Cont
     bundle = read_plan(small_plan)
     first, *rest = bundle.plan.steps
     assert first.image is None
-    found = Measurement(OURS, (THEIRS,), "warm", (), 0, "", in_engine_seconds=0.1)
-    steps = (replace(first, evidence=replace(first.evidence, measurement=found)), *rest)
+    found = Measurement(OURS, (THEIRS,), "warm", (), 0, "")
+    evidence = replace(first.evidence, measurement=found, in_engine_seconds=0.1)
+    steps = (replace(first, evidence=evidence), *rest)
     kept = plans_folder(context) / f"{CASE}.plan"
     kept.parent.mkdir(parents=True)
     write_plan(kept, replace(bundle, plan=replace(bundle.plan, steps=steps)))

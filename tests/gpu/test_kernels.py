@@ -53,7 +53,8 @@ def test_kernels_agree_with_the_emulator(
         for case in chosen:
             load_case(case, cuda)
             dtype = case.bundle.plan.values[case.step.operator.outputs[0]].dtype
-            between = isinstance(case.step.operator.problem, FeedForward)
+            problem = case.step.operator.problem
+            between = problem.x.dtype if isinstance(problem, FeedForward) else None
             error = _error(run_case(case, cuda), run_case(case, emulator), dtype, between)
             rows.append({"case": str(case), "template": case.template, "error": error})
     record(f"agreement.{network}.{precision.value}", _summary(rows))
@@ -115,11 +116,11 @@ def _split(case: Any) -> int:
     return int(dict(case.step.candidate.configuration).get("split", 1))
 
 
-def _error(actual: Any, expected: Any, dtype: DType, between: bool = False) -> float:
+def _error(actual: Any, expected: Any, dtype: DType, between: DType | None = None) -> float:
     """Largest difference in units of what rounding allows; infinite where untouched bytes differ.
 
-    Where numbers are rounded ``between`` two products, a sum in another order may round one to its neighbour: of a
-    term half as large as the largest output that is its unit roundoff.
+    Where numbers are rounded to the type ``between`` two products, a sum in another order may round one to its
+    neighbour: of a term half as large as the largest output that is the type's unit roundoff.
     """
     if not dtype.is_float:
         return 0.0 if np.array_equal(actual, expected) else float("inf")
@@ -133,7 +134,7 @@ def _error(actual: Any, expected: Any, dtype: DType, between: bool = False) -> f
     scale = float(np.abs(b[np.isfinite(b)]).max(initial=0.0)) + 2.0**-24
     digits = 2.0**-29 if dtype is DType.FP64 else 1.0  # beyond those of fp32
     allowed = 2 * dtype.unit_roundoff * np.abs(b) + ACCUMULATION * digits * scale
-    allowed += dtype.unit_roundoff * scale if between else 0.0
+    allowed += 0.0 if between is None else between.unit_roundoff * scale
     same = a == b  # infinities
     return float(np.max(np.where(same, 0.0, np.abs(a - b) / allowed), initial=0.0))
 
@@ -157,8 +158,10 @@ def test_a_wrong_kernel_is_noticed() -> None:
         bad = good.copy()
         bad[index] = value
         assert _error(bad, good, DType.FP32) > 1.0
-    assert _error(good * np.float32(1.002), good, DType.FP16, between=True) > 1.0
-    assert _error(good + np.float32(0.0004), good, DType.FP16, between=True) <= 1.0
+    for dtype in (DType.FP16, DType.FP32):
+        assert _error(good * np.float32(1.002), good, dtype, between=DType.FP16) > 1.0
+        assert _error(good + np.float32(0.0004), good, dtype, between=DType.FP16) <= 1.0
+    assert _error(good + np.float32(0.0004), good, DType.FP32) > 1.0
     wide = np.random.default_rng(0).standard_normal(9)
     assert _error(wide.astype(np.float32).astype(np.float64), wide, DType.FP64) > 1.0
 

@@ -188,8 +188,8 @@ def test_a_band_around_1_tells_nothing_apart(low: float, high: float, apart: boo
 
 def measured_plan(bundle: PlanBundle, tuned: TuningResult) -> Plan:
     first, *rest = bundle.plan.steps
-    measured = replace(measured_with(tuned), in_engine_seconds=0.0)
-    evidence = replace(first.evidence, measurement=measured)
+    measured = measured_with(tuned)
+    evidence = replace(first.evidence, measurement=measured, in_engine_seconds=0.0)
     variant = EngineVariant("mixed", 2e-6, 1e-6, 3e-6, 0, 1)
     engine = EngineMeasurement((variant,), "mixed", (first.operator.name,))
     steps = (replace(first, evidence=evidence), *rest)
@@ -215,9 +215,6 @@ def spoil_chosen(measured: Measurement, **fields: float) -> Measurement:
         (lambda m: spoil_chosen(m, high_seconds=inf), r"chosen.median_seconds: inf is no time"),
         (lambda m: spoil_chosen(m, median_seconds=1.0), r"lies outside of its band"),
         (lambda m: replace(m, others=(spoil_chosen(m, low_seconds=nan).chosen,)), r"others\[0\]"),
-        (lambda m: replace(m, in_engine_seconds=-1e-9), r"in_engine_seconds: -1e-09 is no time"),
-        (lambda m: replace(m, in_engine_seconds=inf), r"in_engine_seconds: inf is no time"),
-        (lambda m: replace(m, in_engine_seconds=nan), r"in_engine_seconds: nan is no time"),
         (lambda m: replace(m, tallies=(Tally("a", {"ok": -1}),)), r"counts less than nothing"),
         (lambda m: replace(m, curves=(Curve("a", "", ((2, 1.0), (1, 1.0))),)), r"do not rise"),
         (lambda m: replace(m, curves=(Curve("a", "", ((1, 0.0),)),)), r"0.0 is no time"),
@@ -235,6 +232,17 @@ def test_a_plan_with_impossible_times_is_refused(
     (step,) = plan.steps
     evidence = replace(step.evidence, measurement=change(measured_with(tuned)))
     with pytest.raises(PlanError, match=words):
+        check_plan(replace(plan, steps=(replace(step, evidence=evidence),)))
+
+
+@pytest.mark.parametrize("seconds", [-1e-9, inf, nan])
+def test_a_step_takes_no_impossible_time_in_the_engine(
+    bundle: PlanBundle, tuned: TuningResult, seconds: float
+) -> None:
+    plan = measured_plan(bundle, tuned)
+    (step,) = plan.steps
+    evidence = replace(step.evidence, in_engine_seconds=seconds)
+    with pytest.raises(PlanError, match=rf"evidence.in_engine_seconds: {seconds!r} is no time"):
         check_plan(replace(plan, steps=(replace(step, evidence=evidence),)))
 
 

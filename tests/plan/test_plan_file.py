@@ -190,10 +190,10 @@ def test_names_the_field_that_is_wrong(path: Path, change: Change, field: str) -
         (b'{"schema": NaN}', "bare NaN"),
         (b'{"schema": 1, "schema": 1}', "names a field twice"),
         (b"[]", "expected an object"),
-        (b'{"schema": 11}', "missing"),
+        (b'{"schema": 12}', "missing"),
         (b'{"schema": ' + b"9" * 5000 + b"}", "no JSON"),
-        (b'{"schema": 11, "wpk": "\\ud800"}', "half a character"),
-        (b'{"schema": 11, "wpk": "\xed\xa0\x80"}', "no JSON"),
+        (b'{"schema": 12, "wpk": "\\ud800"}', "half a character"),
+        (b'{"schema": 12, "wpk": "\xed\xa0\x80"}', "no JSON"),
     ],
 )
 def test_refuses_text_that_is_no_plan(path: Path, text: bytes, reason: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, plant
+from support.machine_code.beside_products import computed_beside
 from support.machine_code.compiled_units import H200, NEAR
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import touched_in_flight
@@ -214,7 +215,27 @@ def test_machine_code_keeps_its_registers(
     assert set(counted) == {"hgmma.f16"}
     assert "serialized" not in kernel.log
     assert "setmaxnreg" not in kernel.log
-    assert touched_in_flight(listing(kernel.cubin, tmp_path)) == []
+    text = listing(kernel.cubin, tmp_path)
+    assert touched_in_flight(text) == []
+    weights = 64 * schedule.block_n // 128
+    assert computed_beside(text, "MUFU.EX2") >= weights, "a step's weights are beside the products"
+
+
+@pytest.mark.parametrize(
+    ("tokens", "schedule"),
+    [(197, AttentionWgmmaSchedule(1, 112, 2, 0, 1)), (128, AttentionWgmmaSchedule(2, 64, 2, 0, 1))],
+    ids=str,
+)
+def test_of_two_steps_the_second_is_weighed_beside_the_first_ones_products(
+    tokens: int, schedule: AttentionWgmmaSchedule, tmp_path: Path
+) -> None:
+    """Without a loop around them ptxas moves them about the most."""
+    problem = attention(tokens, tokens, 64, batch=(32, 12), scale=0.125)
+    (source,) = WGMMA.instantiate(problem, schedule)
+    kernel = load_nvrtc().compile(source, "sm_90a")
+    assert "serialized" not in kernel.log
+    weights = computed_beside(listing(kernel.cubin, tmp_path), "MUFU.EX2")
+    assert weights >= 64 * (tokens - schedule.block_n) // 128
 
 
 @pytest.mark.slow

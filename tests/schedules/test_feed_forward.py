@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, plant
+from support.machine_code.beside_products import computed_beside
 from support.machine_code.compiled_units import H200, NEAR
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import touched_in_flight
@@ -48,6 +49,18 @@ CASES: dict[str, tuple[FeedForward, FeedForwardWgmmaSchedule]] = {
     "three warpgroups": (
         feed_forward(161, 192, 320, norm=LAYER),
         replace(SCHEDULE, warpgroups=3, stages=3),
+    ),
+    "turns": (
+        feed_forward(197, 96, 384, norm=LAYER),
+        replace(SCHEDULE, stages=12, persistent=1, pingpong=1),
+    ),
+    "turns of three": (
+        feed_forward(450, 72, 200, norm=LAYER),
+        replace(SCHEDULE, warpgroups=3, stages=3, persistent=2, row_stages=2, pingpong=1),
+    ),
+    "turns of one step": (
+        feed_forward(300, 40, 32),
+        replace(SCHEDULE, stages=1, persistent=1, pingpong=1),
     ),
     "rows with gaps": (feed_forward(70, 40, 72, n=24, gap=8), replace(ALONE, persistent=1)),
     "stored by columns": (feed_forward(131, 160, 96, residual=False), SCHEDULE),
@@ -144,6 +157,8 @@ def test_only_hopper_has_warpgroups() -> None:
         ({"warpgroups": 4}, "a block has 1 to 3 consumers"),
         ({"block_n": 40}, "whole slices of 16 hidden columns"),
         ({"stages": 5}, "no more stages than there are steps"),
+        ({"pingpong": 2}, "pingpong is 0 or 1"),
+        ({"warpgroups": 1, "pingpong": 1}, "one warpgroup takes no turns"),
         ({"row_stages": 2}, "a block with one tile has the rows of one"),
         ({"row_stages": 3}, "one or two tiles of rows"),
         ({"early": 2}, "early is 0 or 1"),
@@ -189,6 +204,10 @@ MACHINE_CODE = {
         (2, 64, 6, 2, 132, 1),
     ),
     "ConvNeXt, stage 2": (feed_forward(25088, 192, 768, norm=LAYER), (3, 32, 4, 1, 0, 1)),
+    "Swin, stage 1, in turns": (
+        feed_forward(100352, 96, 384, norm=LAYER),
+        (3, 64, 6, 1, 132, 1, 1),
+    ),
     "rows as they are": (feed_forward(25088, 192, 768, scaled=True), (2, 32, 4, 1, 0, 1)),
     "by columns": (feed_forward(25088, 128, 512, residual=False, norm=LAYER), (1, 64, 2, 1, 0, 1)),
 }
@@ -208,7 +227,10 @@ def test_machine_code_keeps_its_registers(case: str, tmp_path: Path) -> None:
     assert "hgmma.f16" in counted
     assert "serialized" not in kernel.log
     assert "setmaxnreg" not in kernel.log
-    assert touched_in_flight(listing(kernel.cubin, tmp_path)) == []
+    text = listing(kernel.cubin, tmp_path)
+    assert touched_in_flight(text) == []
+    hidden = 64 * schedule.block_n // 128
+    assert computed_beside(text, "MUFU.EX2") == hidden, "a step's GELUs are beside the products"
 
 
 SPACES = {
@@ -277,6 +299,7 @@ FAULTS = [
     Fault("a stage is filled while others read it", drop("stage_acquired")),
     Fault("barriers are used before they are there", drop("barriers_ready")),
     Fault("rows are read before the kernel in front has ended", drop("previous_awaited")),
+    Fault("a group does not pass its turn on", drop("turn_passed_on")),
     Fault("a tile's sums begin with those of the last", drop("sums_zeroed")),
     Fault("weights do not come again", change("weights_again", ": 0", ": Shape::steps")),
     Fault("a block skips tiles", change("next_tile", "gridDim.x", "gridDim.x + 1")),
@@ -285,8 +308,9 @@ FAULTS = [
         change("tiles_counted", "end(ceilDivide(m", "end(ceilDivide(m - 64"),
     ),
     Fault("a tile lies elsewhere", change("tile_placed", "tiles.firstRow()", "0")),
-    Fault("a consumer has another's rows", change("rows_of_consumer", "group *", "0 *")),
-    Fault("a consumer looks at another's rows", change("rows_of_norm", "group() *", "0 *")),
+    Fault("consumers share a tile of rows", change("rows_of_group", "+ group)", "+ 0)")),
+    Fault("a consumer has another's rows", change("group_placed", "group * 64", "0 * 64")),
+    Fault("a consumer looks at another's rows", change("rows_of_norm", "(group(), ", "(0, ")),
     Fault("warps look at the same rows", change("rows_looked", "warpIndex() % 4 *", "0 *")),
     Fault("columns have what belongs to others", change("columns_of_step", "step *", "0 *")),
     Fault("a slice has another's sums", change("hidden_packed", "sums[slice]", "sums[0]")),
@@ -311,14 +335,14 @@ FAULTS = [
 def test_a_planted_fault_is_seen(fault: Fault, checking_execution: Any) -> None:
     """Two consumers, several tiles of a block, a last step of few columns, more steps than stages."""
     problem = feed_forward(300, 72, 168, norm=LAYER)
-    schedule = replace(SCHEDULE, persistent=2)
+    schedule = replace(SCHEDULE, persistent=2, pingpong=1)
     with pytest.raises((AssertionError, EmulatorError)):
         check(checking_execution, problem, schedule, plant(TEMPLATE, fault))
 
 
 def test_without_a_fault_nothing_is_seen(checking_execution: Any) -> None:
     problem = feed_forward(300, 72, 168, norm=LAYER)
-    check(checking_execution, problem, replace(SCHEDULE, persistent=2))
+    check(checking_execution, problem, replace(SCHEDULE, persistent=2, pingpong=1))
 
 
 def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:

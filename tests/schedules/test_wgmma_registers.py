@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.machine_code.beside_products import computed_beside
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import products_from_registers, touched_in_flight
 from support.problems.network_layers import dense, resnet
@@ -129,3 +130,25 @@ def test_an_accumulator_that_is_read_too_early_is_found() -> None:
     assert not touched_in_flight(text)
     (found,) = touched_in_flight(text.replace("desc[UR8][R2.64]", "desc[UR8][R30.64]"))
     assert "R30.64" in found
+
+
+BESIDE = """
+        /*0100*/                   HGMMA.64x64x16.F32 R24, gdesc[UR4], R24, gsb0 ;
+        /*0110*/                   HGMMA.64x64x16.F32 R56, R88, gdesc[UR4], R56, gsb0 ;
+        /*0120*/                   WARPGROUP.DEPBAR.LE gsb0, 0x1 ;
+{here}
+        /*0140*/                   WARPGROUP.DEPBAR.LE gsb0, 0x0 ;
+{behind}
+        /*0160*/                   EXIT ;
+"""
+NUMBERS = """
+        /*0130*/                   MUFU.EX2 R24, R24 ;
+        /*0131*/                   MUFU.EX2 R25, R25 ;
+        /*0132*/                   MUFU.RCP R25, R25 ;"""
+
+
+def test_what_is_computed_behind_the_wait_is_beside_nothing() -> None:
+    assert computed_beside(BESIDE.format(here=NUMBERS, behind=""), "MUFU.EX2") == 2
+    assert computed_beside(BESIDE.format(here="", behind=NUMBERS), "MUFU.EX2") == 0
+    with pytest.raises(ValueError, match="none leaves 1 and then 0"):
+        computed_beside(LOOP.format(register=20, groups="0x0"), "MUFU.EX2")

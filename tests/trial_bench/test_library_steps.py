@@ -260,7 +260,17 @@ def test_all_whole_engines_are_compared_and_the_fastest_is_kept(
     assert measured.plan.library_steps == 2
     for step in chosen.plan.steps:
         assert step.evidence.measurement is not None
-        assert step.evidence.measurement.in_engine_seconds == pytest.approx(4.95e-6)
+        assert step.evidence.in_engine_seconds == pytest.approx(4.95e-6)
+
+
+def test_a_candidate_that_nobody_tried_has_its_time_in_the_engine(
+    mixed: Choices, bench: Bench
+) -> None:
+    untried = replace(mixed, results={})
+    plan = _confirm(bench, untried, _each(5e-6)).plan
+    for step in plan.steps:
+        assert step.evidence.measurement is None
+        assert step.evidence.in_engine_seconds == pytest.approx(4.95e-6)
 
 
 def test_substitutions_that_do_not_pay_in_the_engine_are_undone_weakest_first(

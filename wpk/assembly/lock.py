@@ -36,7 +36,7 @@ from wpk.version import VERSION
 _WIDTH = 180
 """Characters of a line within which values are not broken."""
 
-SCHEMA = 7
+SCHEMA = 8
 """Version of the file; raised whenever an older reader would misunderstand it."""
 
 

@@ -116,8 +116,6 @@ class Measurement:
         refusals: Why a library offers nothing.
         lookups: What the tuning store said, one a template.
         curves: The search, one a maker and searcher.
-        in_engine_seconds: Time of the operator among its neighbours in the whole engine; None where
-            it was not measured there.
     """
 
     chosen: Contestant
@@ -129,7 +127,6 @@ class Measurement:
     refusals: tuple[str, ...] = ()
     lookups: tuple[str, ...] = ()
     curves: tuple[Curve, ...] = ()
-    in_engine_seconds: float | None = None
 
     @property
     def is_generated(self) -> bool:

@@ -23,7 +23,7 @@ from wpk.plan.ports import KeptOutput, Port
 from wpk.plan.provenance import Provenance
 from wpk.problems import Fallback
 
-SCHEMA = 11
+SCHEMA = 12
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 
@@ -141,6 +141,7 @@ class Evidence:
         funnels: One for each template asked.
         checks: What was checked, by whom.
         measurement: Of the candidate; None where it was chosen without measuring.
+        in_engine_seconds: Time of the step among its neighbours in the whole engine; None where that was not measured.
     """
 
     bound_seconds: float = 0.0
@@ -150,6 +151,7 @@ class Evidence:
     funnels: tuple[Funnel, ...] = ()
     checks: tuple[Check, ...] = ()
     measurement: Measurement | None = None
+    in_engine_seconds: float | None = None
 
 
 @dataclass(frozen=True)

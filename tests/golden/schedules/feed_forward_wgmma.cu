@@ -25,7 +25,8 @@ struct Schedule {
   static constexpr int row_stages = 1;
   static constexpr int persistent = 132;
   static constexpr int early = 1;
-  static constexpr int shared_bytes = 215248;
+  static constexpr int pingpong = 0;
+  static constexpr int shared_bytes = 215280;
 
   static_assert(1 <= warpgroups && warpgroups <= 3, "a block has 1 to 3 consumers");
   static_assert((0 < block_n && block_n <= 256) && block_n % 16 == 0, "a step has whole slices of 16 hidden columns, at most 256");
@@ -33,6 +34,8 @@ struct Schedule {
   static_assert(row_stages == 1 || row_stages == 2, "one or two tiles of rows are there at once");
   static_assert(persistent >= 0, "persistent is a number of blocks, or 0");
   static_assert(row_stages == 1 || persistent != 0, "a block with one tile has the rows of one");
+  static_assert(pingpong == 0 || pingpong == 1, "pingpong is 0 or 1");
+  static_assert(pingpong == 0 || warpgroups > 1, "one warpgroup takes no turns");
   static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace

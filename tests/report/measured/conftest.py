@@ -101,8 +101,8 @@ def _measured_step(
     best = next(e.candidate for e in finalists if e.candidate.family != CUDNN or not undone)
     found = measurement_of(tuned, Regime.WARM, best)
     assert found is not None
-    found = replace(found, in_engine_seconds=0.9 * found.median_seconds)
-    step = replace(step, evidence=replace(step.evidence, measurement=found))
+    timed = {"measurement": found, "in_engine_seconds": 0.9 * found.median_seconds}
+    step = replace(step, evidence=replace(step.evidence, **timed))
     if best.family != CUDNN:
         return step
     evidence = replace(step.evidence, estimate_seconds=None, score=None)

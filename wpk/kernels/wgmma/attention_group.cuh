@@ -3,8 +3,7 @@
 // Scores are products of what lies in shared memory. Weights are packed where the accumulators leave them, which is
 // where the product with the values wants them: they never go through shared memory. While the values of a step are
 // multiplied, the scores of the next one become weights (Shah et al., "FlashAttention-3", 2024, algorithm 2). With
-// ping-pong groups ask for products in turns, so that one multiplies while another one's scores become weights (section
-// 3.1 there); without, each asks when it is ready.
+// ping-pong groups ask for products in turns; without, each asks when it is ready.
 #pragma once
 
 #include <wpk/kernels/attention/rows.cuh>
@@ -46,17 +45,18 @@ struct AttentionGroup : AttentionRows<Problem, Shape, Lengths>
             // Between both products nobody waits: ptxas would make them wait for each other. The values are older.
             pipelines.keys.wait(keys);
             pipelines.values.wait(values);
-            pipelines.awaitTurn(group(), step);
+            pipelines.turns.await(group(), step);
             fenceWgmma();
             multiplyKeys(pipelines, keys);
             multiplyValues(pipelines, values);
-            pipelines.passTurn(group());
+            pipelines.turns.pass(group());
             this->loadOperands(operands, at.matrix, at.head, firstRow, firstKey);
             waitWgmma<1>(flatScores());         // @scores_awaited
             pipelines.keys.release(keys.stage); // @keys_released
             keys.advance();
             this->weigh(firstKey, factor);
-            waitWgmma<0>(flatWeighted()); // @values_added
+            computeFirst(asUint32(this->sum[0] + this->sum[1])); // of all weights
+            waitWgmma<0>(flatWeighted());                        // @values_added
             keepUntilHere(weights);
             pipelines.values.release(values.stage);
             values.advance();

@@ -6,6 +6,7 @@
 
 #include <wpk/kernels/attention/lengths.cuh>
 #include <wpk/kernels/wgmma/boxed_rows.cuh>
+#include <wpk/kernels/wgmma/group_turns.cuh>
 #include <wpk/kernels/wgmma/handed_registers.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 
@@ -20,7 +21,7 @@ struct AttentionGroups : HandedRegisters<Problem, Schedule::warpgroups>
     static constexpr int groups = Schedule::warpgroups, groupRows = 64, groupThreads = 128;
     static constexpr int rows = groups * groupRows, keys = Schedule::block_n, stages = Schedule::stages;
     static constexpr int threads = groups * groupThreads; // that compute
-    static constexpr bool pingpong = Schedule::pingpong != 0;
+    using Turns = GroupTurns<groups, Schedule::pingpong != 0>;
 
     using Queries = BoxedRows<rows, Problem::depth>;
     using Keys = BoxedRows<keys, Problem::depth>;
@@ -33,7 +34,7 @@ struct AttentionGroups : HandedRegisters<Problem, Schedule::warpgroups>
     static constexpr int stageBytes = Keys::bytes + Values::bytes;
     // Never over barriers, as WgmmaPipeline says.
     static constexpr int barriersAt = maxOf(Queries::bytes + stages * stageBytes, stagingBytes);
-    static constexpr int sharedBytes = barriersAt + 2 * Barriers::kBytes + 8 + (pingpong ? 8 * groups : 0);
+    static constexpr int sharedBytes = barriersAt + 2 * Barriers::kBytes + 8 + Turns::kBytes;
 };
 
 // Where a block's tiles and barriers lie.
@@ -43,9 +44,13 @@ struct AttentionPipelines
     using Barriers = typename Shape::Barriers;
     SharedAddress shared;
     Barriers keys, values;
+    typename Shape::Turns turns;
 
     WPK_DEVICE explicit AttentionPipelines(SharedAddress shared)
-        : shared(shared), keys{shared + Shape::barriersAt}, values{shared + Shape::barriersAt + Barriers::kBytes}
+        : shared(shared),
+          keys{shared + Shape::barriersAt},
+          values{keys.barriers + Barriers::kBytes},
+          turns{values.barriers + Barriers::kBytes + 8}
     {
     }
 
@@ -54,34 +59,12 @@ struct AttentionPipelines
         keys.init();
         values.init();
         initBarrier(queriesThere(), 1);
-        WPK_UNROLL
-        for (int group = 0; group < Shape::groups && Shape::pingpong; ++group)
-            initBarrier(turnOf(group), Shape::groupThreads / kWarpSize);
+        turns.init();
         fenceBarrierInit();
     }
     WPK_DEVICE SharedAddress queriesThere() const
     {
         return shared + Shape::barriersAt + 2 * Barriers::kBytes;
-    }
-
-    // With ping-pong: a group waits until the products of the group before it are under way, which are the last group's
-    // of the step before where it is the first. Fresh barriers let phase 1 pass, with which the first group begins.
-    WPK_DEVICE void awaitTurn(int group, int step) const
-    {
-        if constexpr (Shape::pingpong)
-        {
-            waitBarrier(turnOf(group), group == 0 ? step & 1 : step + 1 & 1);
-            __syncwarp();
-        }
-    }
-    // A warp says so to the next group.
-    WPK_DEVICE void passTurn(int group) const
-    {
-        if constexpr (Shape::pingpong)
-        {
-            if (laneIndex() == 0)
-                arriveBarrier(turnOf(group + 1 == Shape::groups ? 0 : group + 1)); // @turn_passed_on
-        }
     }
 
     WPK_DEVICE SharedAddress queryTile() const
@@ -95,12 +78,6 @@ struct AttentionPipelines
     WPK_DEVICE SharedAddress valueTile(int stage) const
     {
         return keyTile(stage) + Shape::Keys::bytes;
-    }
-
-private:
-    WPK_DEVICE SharedAddress turnOf(int group) const
-    {
-        return queriesThere() + 8 + group * 8;
     }
 };
 

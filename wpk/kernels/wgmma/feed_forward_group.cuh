@@ -2,7 +2,9 @@
 //
 // Hidden sums become hidden numbers where wgmma leaves them, which is where the second product wants its left factor:
 // they never go through memory, and are rounded to the 16 bits in which they would lie there. While the numbers of a
-// step are multiplied, the sums of the next one become numbers; other warpgroups of the SM multiply meanwhile.
+// step are multiplied, the sums of the next one become numbers; other warpgroups of the SM multiply meanwhile. With
+// ping-pong they ask for products in turns, so that not all of them compute at once; without, each asks when it is
+// ready.
 #pragma once
 
 #include <wpk/kernels/epilogue/epilogue.cuh>
@@ -97,11 +99,13 @@ public:
             up_ = {};
             down_ = {};
         }
-        pipelines_.rows.wait(rows_);
-        scale_.look(pipelines_.rowTile(rows_.stage) + group() * (64 * Shape::RowTile::swizzle)); // @rows_of_norm
+        pipelines_.rows(group()).wait(rows_);
+        scale_.look(pipelines_.rowTile(group(), rows_.stage)); // @rows_of_norm
         pipelines_.up.wait(up_);
+        pipelines_.turns.await(group(), ++turn_);
         fenceWgmma();
         multiplyUp();
+        pipelines_.turns.pass(group());
         loadColumns(0);
         waitWgmma<0>(sums_); // @first_sums_awaited
         releaseUp(Shape::steps == 1);
@@ -113,14 +117,17 @@ public:
             // Between both products nobody waits: ptxas would make them wait for each other.
             pipelines_.up.wait(up_);
             pipelines_.down.wait(down_);
+            pipelines_.turns.await(group(), ++turn_);
             fenceWgmma();
             multiplyUp();
             multiplyDown();
+            pipelines_.turns.pass(group());
             loadColumns(step);
             waitWgmma<1>(sums_); // @sums_awaited
             releaseUp(step + 1 == Shape::steps);
             uint32 next[kSlices][4];
             packHidden(next, step);
+            computeFirst(anyBit(next));
             waitWgmma<0>(outputs); // @outputs_added
             keepUntilHere(hidden_);
             releaseDown();
@@ -145,7 +152,7 @@ private:
     WPK_DEVICE void multiplyUp()
     {
         multiplyAlong<T, typename Shape::RowTile, typename Shape::UpTile>(
-            sums_, pipelines_.rowTile(rows_.stage), group(), pipelines_.upTile(up_.stage));
+            sums_, pipelines_.rowTile(group(), rows_.stage), 0, pipelines_.upTile(up_.stage));
         commitWgmma();
     }
     WPK_DEVICE void multiplyDown()
@@ -162,8 +169,8 @@ private:
         up_.advance();
         if (!isLast)
             return;
-        __syncwarp();                         // all lanes have looked at them
-        pipelines_.rows.release(rows_.stage); // @rows_released
+        __syncwarp();                                  // all lanes have looked at them
+        pipelines_.rows(group()).release(rows_.stage); // @rows_released
         rows_.advance();
     }
     WPK_DEVICE void releaseDown()
@@ -171,6 +178,20 @@ private:
         if constexpr (!Shape::isResident)
             pipelines_.down.release(down_.stage); // @down_released
         down_.advance();
+    }
+
+    // Depends on all of them.
+    static WPK_DEVICE uint32 anyBit(const uint32 (&hidden)[kSlices][4])
+    {
+        uint32 bits = 0;
+        WPK_UNROLL
+        for (int slice = 0; slice < kSlices; ++slice)
+        {
+            WPK_UNROLL
+            for (int i = 0; i < 4; ++i)
+                bits |= hidden[slice][i];
+        }
+        return bits;
     }
 
     // What belongs to a step's columns, while they are summed.
@@ -196,6 +217,7 @@ private:
     HiddenScale<Hidden, Shape> scale_;
     PipelineState<Shape::rowStages> rows_;
     PipelineState<Shape::stages> up_, down_;
+    int turn_ = 0;
     float sums_[Shape::columns / 2];
     uint32 hidden_[kSlices][4];
     ColumnPiece<Hidden, 16, List> pieces_[kSlices];

@@ -1,12 +1,14 @@
 // A feed-forward block by warpgroups (sm_90a): what lies in shared memory, and the producer that brings it.
 //
-// A tile is 64 rows for each consumer warpgroup of a block. The hidden columns are walked in steps, of each of which
-// both weights are rows: of the first one what makes these columns, of the second one what they are multiplied by.
-// Where there are as many stages as steps, weights come once and stay; else they come again for every tile.
+// A tile is 64 rows for each consumer warpgroup of a block, which come and go by themselves: warpgroups need not begin
+// a tile together, so one stores while others multiply. The hidden columns are walked in steps, of each of which both
+// weights are rows: of the first one what makes these columns, of the second one what they are multiplied by. Where
+// there are as many stages as steps, weights come once and stay; else they come again for every tile.
 #pragma once
 
 #include <wpk/kernels/barriers/early_launch.cuh>
 #include <wpk/kernels/wgmma/boxed_rows.cuh>
+#include <wpk/kernels/wgmma/group_turns.cuh>
 #include <wpk/kernels/wgmma/handed_registers.cuh>
 #include <wpk/kernels/wgmma/pipeline.cuh>
 
@@ -36,21 +38,23 @@ struct FeedForwardShape
     static constexpr bool isResident = stages == steps;
     static constexpr int threads = Groups::consumers; // that compute
 
-    using RowTile = BoxedRows<rows, Problem::k, kTightSwizzle<Problem::k>>;
+    using RowTile = BoxedRows<64, Problem::k, kTightSwizzle<Problem::k>>; // of a warpgroup
     using UpTile = BoxedRows<columns, Problem::k, kTightSwizzle<Problem::k>>;
     using DownTile = BoxedRows<columns, Problem::n, kTightSwizzle<Problem::n>>;
-    using RowBarriers = PipelineBarriers<rowStages, threads / kWarpSize>;
+    using RowBarriers = PipelineBarriers<rowStages, 4>; // of a warpgroup
     using Barriers = PipelineBarriers<stages, threads / kWarpSize>;
+    using Turns = GroupTurns<Schedule::warpgroups, Schedule::pingpong != 0>;
 
     // As storeTilesInLoop sees the columns that are staged at once: the memory lies beside the tiles.
     using Staged = StackedWarps<Groups::warpsM, Groups::blockN % 32 == 0 ? 32 : 16>;
     static constexpr bool byColumns = kStoresByColumns<OutputColumns<Problem>>;
     static constexpr int stagedBytes = byColumns ? columnStagingBytes(Groups::blockN) : Staged::stagingBytes;
 
-    static constexpr int upAt = rowStages * RowTile::bytes, downAt = upAt + stages * UpTile::bytes;
+    static constexpr int groups = Schedule::warpgroups;
+    static constexpr int upAt = rowStages * groups * RowTile::bytes, downAt = upAt + stages * UpTile::bytes;
     static constexpr int stagingAt = downAt + stages * DownTile::bytes;
     static constexpr int barriersAt = stagingAt + Groups::warpsM * stagedBytes;
-    static constexpr int sharedBytes = barriersAt + RowBarriers::kBytes + 2 * Barriers::kBytes;
+    static constexpr int sharedBytes = barriersAt + groups * RowBarriers::kBytes + 2 * Barriers::kBytes + Turns::kBytes;
 };
 
 // Where a block's tiles and barriers lie.
@@ -58,27 +62,34 @@ template <class Shape>
 struct FeedForwardPipelines
 {
     SharedAddress shared;
-    typename Shape::RowBarriers rows;
     typename Shape::Barriers up, down;
+    typename Shape::Turns turns;
 
     WPK_DEVICE explicit FeedForwardPipelines(SharedAddress shared)
         : shared(shared),
-          rows{shared + Shape::barriersAt},
-          up{rows.barriers + Shape::RowBarriers::kBytes},
-          down{up.barriers + Shape::Barriers::kBytes}
+          up{shared + Shape::barriersAt + Shape::groups * Shape::RowBarriers::kBytes},
+          down{up.barriers + Shape::Barriers::kBytes},
+          turns{down.barriers + Shape::Barriers::kBytes}
     {
     }
 
     WPK_DEVICE void init() const
     {
-        rows.init();
+        WPK_UNROLL
+        for (int group = 0; group < Shape::groups; ++group)
+            rows(group).init();
         up.init();
         down.init();
+        turns.init();
         fenceBarrierInit();
     }
-    WPK_DEVICE SharedAddress rowTile(int stage) const
+    WPK_DEVICE typename Shape::RowBarriers rows(int group) const
     {
-        return shared + stage * Shape::RowTile::bytes;
+        return {shared + Shape::barriersAt + group * Shape::RowBarriers::kBytes};
+    }
+    WPK_DEVICE SharedAddress rowTile(int group, int stage) const
+    {
+        return shared + (stage * Shape::groups + group) * Shape::RowTile::bytes; // @rows_of_group
     }
     WPK_DEVICE SharedAddress upTile(int stage) const
     {
@@ -140,9 +151,14 @@ public:
         WPK_KEEP_LOOP
         for (; !tiles.isDone(); tiles.advance())
         {
-            pipelines_.rows.acquire(state.stage, state.phase ^ 1, Shape::RowTile::copiedBytes);
-            Shape::RowTile::copy(
-                pipelines_.rowTile(state.stage), maps_.at[0], pipelines_.rows.full(state.stage), tiles.firstRow());
+            WPK_KEEP_LOOP
+            for (int group = 0; group < Shape::groups; ++group)
+            {
+                const auto rows = pipelines_.rows(group);
+                rows.acquire(state.stage, state.phase ^ 1, Shape::RowTile::copiedBytes);
+                Shape::RowTile::copy(pipelines_.rowTile(group, state.stage), maps_.at[0], rows.full(state.stage),
+                    tiles.firstRow() + group * 64); // @group_placed
+            }
             state.advance();
             WPK_KEEP_LOOP
             for (; step < Shape::steps; ++step)

@@ -80,6 +80,19 @@ WPK_DEVICE void waitWgmma(Sum (&d)[Count])
 #endif
 }
 
+// What `bits` are made of is computed before what follows, a wait above all: ptxas moves a wait up in front of
+// everything that nothing ties to it, so that what should be beside products is computed behind them. Here an
+// instruction that has to stay depends on the bits, and whether it sleeps for no time, which is all that it may do,
+// matters to nobody.
+WPK_DEVICE void computeFirst(uint32 bits)
+{
+#if WPK_ON_GPU
+    asm volatile("{ .reg .pred p; setp.eq.u32 p, %0, 0x7fc0ffee; @p nanosleep.u32 0; }" ::"r"(bits) : "memory");
+#else
+    static_cast<void>(bits);
+#endif
+}
+
 // Values are there, and their registers hold nothing else, up to here. Behind a wait for registers of A, which
 // products have read; in front of products for what is computed from accumulators, which they write again.
 template <int N>

@@ -16,8 +16,12 @@ def check_measurements(plan: Plan) -> None:
         PlanError: Naming the field.
     """
     for index, step in enumerate(plan.steps):
-        if step.evidence.measurement is not None:
-            _check_operator(step.evidence.measurement, f"plan.steps[{index}].evidence.measurement")
+        path, evidence = f"plan.steps[{index}].evidence", step.evidence
+        # A time among neighbours is a difference of two clocks' readings, and may be nothing.
+        if evidence.in_engine_seconds is not None and not 0 <= evidence.in_engine_seconds < inf:
+            raise wrong(f"{path}.in_engine_seconds", f"{evidence.in_engine_seconds!r} is no time")
+        if evidence.measurement is not None:
+            _check_operator(evidence.measurement, f"{path}.measurement")
     if plan.measurement is not None:
         operators = {step.operator.name for step in plan.steps}
         _check_engine(plan.measurement, operators, "plan.measurement")
@@ -29,9 +33,6 @@ def _check_operator(measured: Measurement, path: str) -> None:
     _check_band(measured.chosen, f"{path}.chosen")
     for index, other in enumerate(measured.others):
         _check_band(other, f"{path}.others[{index}]")
-    # A time among neighbours is a difference of two clocks' readings, and may be nothing.
-    if measured.in_engine_seconds is not None and not 0 <= measured.in_engine_seconds < inf:
-        raise wrong(f"{path}.in_engine_seconds", f"{measured.in_engine_seconds!r} is no time")
     for index, tally in enumerate(measured.tallies):
         if any(count < 0 for count in tally.statuses.values()):
             raise wrong(f"{path}.tallies[{index}].statuses", "counts less than nothing")

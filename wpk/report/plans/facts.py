@@ -78,6 +78,7 @@ class OperatorFacts:
         bound_by: What limits the bound.
         estimate_us: Predicted time; None for a library's, which nothing predicts.
         measurement: How the choice was measured; None where it was chosen without measuring.
+        in_engine_seconds: Its time among its neighbours; None where that was not measured.
         over_library: Speedup of the choice over the library's best; None where that is the choice,
             or where the library has no correct candidate.
         why: Why it won or lost, in words; empty where it was chosen without measuring.
@@ -104,6 +105,7 @@ class OperatorFacts:
     bound_by: str
     estimate_us: float | None
     measurement: Measurement | None
+    in_engine_seconds: float | None
     over_library: Ratio | None
     why: str
     share: float
@@ -113,9 +115,11 @@ class OperatorFacts:
 
     @property
     def time_us(self) -> float:
-        """The measured time of the choice alone, or its estimate."""
+        """The measured time of the choice: alone, or else among its neighbours; else its estimate."""
         if self.measurement is not None:
             return self.measurement.median_seconds * 1e6
+        if self.in_engine_seconds is not None:
+            return self.in_engine_seconds * 1e6
         return self.estimate_us or 0.0
 
     @property

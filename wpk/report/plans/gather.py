@@ -122,6 +122,7 @@ def _operator(
         bound_by=evidence.bound_by,
         estimate_us=None if estimate is None else estimate * 1e6,
         measurement=measured,
+        in_engine_seconds=evidence.in_engine_seconds,
         over_library=None if measured is None else speedup_over_library(measured),
         why="" if measured is None else why_words(measured, undone=undone, engine=engine),
         share=0.0,

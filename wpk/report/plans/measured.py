@@ -194,7 +194,7 @@ def _outcome_row(operator: OperatorFacts, measured: Measurement) -> list[str]:
     return [
         operator.name,
         time_words(measured),
-        microseconds(measured.in_engine_seconds),
+        microseconds(operator.in_engine_seconds),
         distance_words(operator),
         over_library_words(operator),
         operator.why,

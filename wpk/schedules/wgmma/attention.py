@@ -69,7 +69,7 @@ class AttentionWgmmaTemplate(SingleKernelTemplate[Attention, AttentionWgmmaSched
 
     name: ClassVar[str] = "attention_wgmma"
     header: ClassVar[str] = "wgmma/attention"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     on_tensor_cores: ClassVar[bool] = True
     problem_type = Attention
     schedule_type = AttentionWgmmaSchedule

@@ -25,7 +25,7 @@ def tight_swizzle(columns: int) -> int:
     return min(_SWIZZLES, key=lambda swizzle: (-columns * ELEMENT % swizzle, -swizzle))
 
 
-def tile_bytes(rows: NDArray[np.int64], columns: int, swizzle: int) -> Floats:
+def tile_bytes(rows: NDArray[np.int64] | int, columns: int, swizzle: int) -> Floats:
     """Count the bytes of whole boxes of rows; what follows is aligned as all are."""
     boxes = -(-columns * ELEMENT // swizzle)
     tile: Floats = np.ceil(rows * (boxes * swizzle) / _ALIGNED) * _ALIGNED

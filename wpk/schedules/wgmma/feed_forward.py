@@ -51,6 +51,7 @@ class FeedForwardWgmmaSchedule(Schedule):
         row_stages: Tiles of rows that are in shared memory at once.
         persistent: Persistent blocks, which compute tiles one after another; 0 where each tile has a block.
         early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
+        pingpong: 1 where the warpgroups ask for products in turns, else 0.
     """
 
     warpgroups: int
@@ -59,6 +60,7 @@ class FeedForwardWgmmaSchedule(Schedule):
     row_stages: int = 1
     persistent: int = 0
     early: int = 0
+    pingpong: int = 0
 
     @property
     def rows(self) -> int:
@@ -71,7 +73,7 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
 
     name: ClassVar[str] = "feed_forward_wgmma"
     header: ClassVar[str] = "wgmma/feed_forward"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     on_tensor_cores: ClassVar[bool] = True
     problem_type = FeedForward
     schedule_type = FeedForwardWgmmaSchedule
@@ -109,6 +111,7 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
             "stages": tuple(sorted(kept | set(_STAGES))),
             "row_stages": (1, 2),
             "persistent": persistent_axis(problem.m.value, GROUP_ROWS, target),
+            "pingpong": (0, 1),
         }
 
     def _limits(self, problem: FeedForward) -> Sequence[Limit]:
@@ -130,6 +133,8 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
                 "row_stages == 1 or persistent != 0",
                 "a block with one tile has the rows of one",
             ),
+            Limit("pingpong in (0, 1)", "pingpong is 0 or 1"),
+            Limit("pingpong == 0 or warpgroups > 1", "one warpgroup takes no turns"),
         )
 
     def _target_limits(self, problem: FeedForward, target: Target) -> Sequence[Limit]:
@@ -152,9 +157,9 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
         )
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Tell apart one warpgroup and several, each with persistent blocks and without: no model was measured yet."""
+        """Tell apart one warpgroup and several, with turns and without, each with persistent blocks and without."""
         several, persistent = columns["warpgroups"] > 1, columns["persistent"] > 0
-        return np.asarray(several + 2 * persistent, np.int64)
+        return np.asarray(several + columns["pingpong"] + 3 * persistent, np.int64)
 
     def work(self, problem: FeedForward, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -171,7 +176,7 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
             threads=int(costs.threads(problem, columns)[0]),
             shared_bytes=int(costs.shared_bytes(problem, columns)[0]),
             tensor_maps=(
-                _map(0, problem.x, problem.k, problem.m.expression, schedule.rows),
+                _map(0, problem.x, problem.k, problem.m.expression, GROUP_ROWS),
                 _map(1, problem.up, problem.k, problem.hidden_size, schedule.block_n),
                 _map(2, problem.down, problem.n, problem.hidden_size, schedule.block_n),
             ),

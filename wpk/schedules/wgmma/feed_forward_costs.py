@@ -55,11 +55,12 @@ def shared_bytes(problem: FeedForward, columns: Columns) -> Floats:
 
     The header compares them (FeedForwardShape::sharedBytes).
     """
-    rows, block_n = columns["warpgroups"] * GROUP_ROWS, columns["block_n"]
+    groups, block_n = columns["warpgroups"], columns["block_n"]
+    rows = groups * columns["row_stages"]
     stage = _tile_bytes(block_n, problem.k) + _tile_bytes(block_n, problem.n)
-    tiles = columns["row_stages"] * _tile_bytes(rows, problem.k) + columns["stages"] * stage
-    barriers = (columns["row_stages"] + 2 * columns["stages"]) * BARRIER_BYTES
-    staging = rows * _staged_row_bytes(problem)
+    tiles = rows * _tile_bytes(GROUP_ROWS, problem.k) + columns["stages"] * stage
+    barriers = (rows + 2 * columns["stages"]) * BARRIER_BYTES + 8 * groups * columns["pingpong"]
+    staging = groups * GROUP_ROWS * _staged_row_bytes(problem)
     total: Floats = tiles + staging + barriers
     return total
 
@@ -175,6 +176,6 @@ def _consumer_registers(problem: FeedForward, rest: Mapping[bool, str]) -> str:
     return f"3 * block_n // 4 + {words} * block_n // 8 + {whole_slices(problem.n) // 2} + {others}"
 
 
-def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:
+def _tile_bytes(rows: NDArray[np.int64] | int, columns: int) -> Floats:
     """Count the bytes of rows in boxes that end with the fewest zeros."""
     return tile_bytes(rows, columns, tight_swizzle(columns))

@@ -28,8 +28,8 @@ def contest_part(operator: OperatorFacts, measured: Measurement) -> Html:
     times = (f"{each.capitalize()} µs" for each in (regime, other))
     head = table_head(("", "Candidate", *times, "Speedup of the choice"))
     where = f"Alone {microseconds(measured.median_seconds)} µs"
-    if measured.in_engine_seconds is not None:
-        where += f", in the engine {microseconds(measured.in_engine_seconds)} µs"
+    if operator.in_engine_seconds is not None:
+        where += f", in the engine {microseconds(operator.in_engine_seconds)} µs"
     where += f"; {distance_words(operator)} times the bound."
     trials = f"Trials: {tally_words(measured)}; {measured.known} of them known before."
     link = tag("a", "How the search went", href=f"#problem-{operator.problem}")

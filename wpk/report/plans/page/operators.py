@@ -232,6 +232,6 @@ def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
             left = part * result.library.median_seconds * 1e6
             pieces.append(tag("span", class_="rival", style=f"left:{min(left, 99):.2f}%"))
     elif measured:
-        notes.append("estimate")
+        notes.append("estimate" if operator.in_engine_seconds is None else "in the engine")
     words = tag("span", f"{operator.time_us:.2f}", class_="time")
     return joined([bar(*pieces), words, *(tag("small", note) for note in notes)])
