@@ -21,11 +21,13 @@ class Products:
         operators: How many there are.
         operations: Multiplications and additions.
         seconds: What they take, with all that is fused into them.
+        bound_seconds: What nothing can beat: some are bound by memory, and cannot reach the peak.
     """
 
     operators: int
     operations: int
     seconds: float
+    bound_seconds: float
 
     @property
     def rate(self) -> float:
@@ -51,4 +53,5 @@ def products_of(steps: Sequence[Step]) -> Products:
         or (isinstance(problem, Convolution) and problem.groups == 1)
     ]
     operations = sum(step.operator.problem.traffic().products for step in found)
-    return Products(len(found), operations, fsum(map(seconds_of, found)))
+    bound = fsum(step.evidence.bound_seconds for step in found)
+    return Products(len(found), operations, fsum(map(seconds_of, found)), bound)

@@ -26,7 +26,9 @@ def fixture_step(small_plan: Path) -> Step:
 
 
 def _of(step: Step, problem: Problem, seconds: float) -> Step:
-    evidence = replace(step.evidence, measurement=None, estimate_seconds=seconds)
+    evidence = replace(
+        step.evidence, measurement=None, estimate_seconds=seconds, bound_seconds=seconds / 2
+    )
     return replace(step, operator=replace(step.operator, problem=problem), evidence=evidence)
 
 
@@ -39,6 +41,7 @@ def test_products_and_convolutions_count_with_all_they_take(step: Step) -> None:
     found = products_of([*steps, _of(step, block, 4e-6)])
     assert found.operators == 3
     assert found.seconds == pytest.approx(9e-6)
+    assert found.bound_seconds == pytest.approx(4.5e-6)
     both = 2 * 2 * 200 * 48 * 96
     assert found.operations == 2 * product.macs + layer.traffic().products + both
     assert found.operations > 2 * product.macs
