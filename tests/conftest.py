@@ -1,7 +1,8 @@
 """Options of the tests, processes that they share, and golden files: generated text compared with what was reviewed."""
 
 import ctypes
-from collections.abc import Callable, Iterator
+import gc
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 from support.devices.kept_processes import kept_processes, own_processes
 from support.plans.quick_search import one_cubin, one_finalist
 from support.plans.warm import fixture_warm, fixture_warm_without_cubins
+
+from wpk.garbage import collected_behind
 
 __all__ = ["fixture_warm", "fixture_warm_without_cubins", "one_cubin", "one_finalist"]
 
@@ -24,6 +27,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record", type=Path, help="add what GPU tests measure to this JSON file")
     parser.addoption("--commit", help="commit of the sources, for the record")
     parser.addoption("--deal", default="0/1", help="i/n: of n processes, this is number i")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected is there to the end, and no garbage that Python should look for, now or between tests."""
+    with collected_behind():
+        collected = yield
+    gc.freeze()
+    return collected
 
 
 @pytest.hookimpl(trylast=True)

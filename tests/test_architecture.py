@@ -7,6 +7,7 @@ or `wpk.search`; it may import rooms below it and itself, and no two modules may
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ FLOORS = [
         "did_you_mean",
         "dims",
         "dtypes",
+        "error_function",
         "expression",
         "expression_operations",
         "execution",
@@ -103,12 +105,19 @@ def _modules(root: Path) -> dict[str, Path]:
     return found
 
 
+@cache
+def _statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Every import statement anywhere in a file, which is read once for all tests."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def _imports(path: Path, modules: dict[str, Path]) -> Iterator[tuple[int, str]]:
     """(line, module of wpk) for every import statement anywhere in a file."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in _statements(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+        elif node.level == 0 and node.module is not None:
             whole = [f"{node.module}.{alias.name}" for alias in node.names]
             names = [name if name in modules else node.module for name in whole]
         else:
@@ -164,7 +173,7 @@ def _past_the_door(root: Path) -> list[str]:
     doors = {name for name, path in modules.items() if path.name == "__init__.py"}
     found = []
     for importer, path in modules.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in _statements(path):
             if not isinstance(node, ast.ImportFrom) or node.module not in modules:
                 continue
             room, name = _room(node.module), node.module.rpartition(".")[2]
@@ -231,7 +240,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_no_import_is_relative() -> None:
     for path in _modules(ROOT).values():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in _statements(path):
             assert not (isinstance(node, ast.ImportFrom) and node.level), path
 
 

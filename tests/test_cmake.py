@@ -13,7 +13,7 @@ def configure(folder: Path, *, together: bool) -> Path:
     """Files of a build in a folder, where there is a CMake; for sources one by one or all together."""
     if shutil.which("cmake") is None:
         pytest.skip("needs cmake")
-    options = ["-DWPK_PLUGINS=OFF"]
+    options = ["-DWPK_PLUGINS=OFF", "-DCMAKE_BUILD_TYPE=Debug"]
     if together:
         options += ["-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0"]
     subprocess.run(["cmake", "-S", ROOT, "-B", folder, *options], check=True, capture_output=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support.each_value import each_value
 from support.networks import handwritten
 
 import wpk
@@ -75,8 +76,10 @@ def test_hand_written_network_is_right_at_batch_1_and_3(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["distilbert_attention", "torch_attention"])
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    each_value(["distilbert_attention", "torch_attention"], ["fp32", "fp16"]),
+)
 def test_heads_of_a_free_batch_agree_with_onnx_runtime(
     tmp_path: Path, name: str, precision: str
 ) -> None:

@@ -9,7 +9,6 @@ import onnxruntime
 import pytest
 from subjects import exported
 from support.networks.branching import Shuffled
-from support.plans.quick_search import compile_one
 
 from wpk.cli.main import main
 from wpk.emulator import Emulator
@@ -59,9 +58,6 @@ SAMPLE = {
 }
 """Every precision; the rest is marked exhaustive."""
 
-AS_SHIPPED = ("tv_resnet18.script", "fp16")
-"""Searched as a user would; for the others one schedule a problem is compiled."""
-
 COMBINATIONS = [
     pytest.param(
         network,
@@ -81,12 +77,19 @@ def _write(network: str, folder: Path, seed: int = 0) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("one_finalist")
 @pytest.mark.parametrize(("network", "precision"), COMBINATIONS)
-def test_network_is_right_within_its_budgets(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, network: str, precision: str
-) -> None:
-    if (network, precision) != AS_SHIPPED:
-        compile_one(monkeypatch)
+def test_network_is_right_within_its_budgets(tmp_path: Path, network: str, precision: str) -> None:
+    _check_network(tmp_path, network, precision)
+
+
+@pytest.mark.exhaustive
+def test_a_network_that_is_searched_as_users_do_is_right(tmp_path: Path) -> None:
+    """Others are so by default: those of the README's commands."""
+    _check_network(tmp_path, "tv_resnet18.script", "fp16")
+
+
+def _check_network(tmp_path: Path, network: str, precision: str) -> None:
     model, plan = _write(network, tmp_path), tmp_path / "network.plan"
     command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
     assert main([*command, "--precision", precision]) == 0

@@ -173,7 +173,9 @@ def test_a_script_near_a_clone_gets_the_package(checkout: Path, plain: Path, pla
     """The folder of a script is the first on the path, and a clone is a folder called ``wpk``."""
     folder = checkout.parent if place == "beside the clone" else checkout
     script = folder / "near_a_clone.py"
-    script.write_text("import wpk, wpk.search.loop, wpk.graph_passes; print(wpk.load.__name__)")
+    script.write_text(
+        "import wpk, wpk.search, wpk.graph_passes.core.base; print(wpk.WpkError.__name__)"
+    )
     editable = Path(sysconfig.get_path("purelib"))
     for installed in (plain, editable):
         environment = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"}
@@ -185,7 +187,7 @@ def test_a_script_near_a_clone_gets_the_package(checkout: Path, plain: Path, pla
             check=False,
             env={**environment, **path},
         )
-        assert done.stdout.strip() == "load", done.stderr
+        assert done.stdout.strip() == "WpkError", done.stderr
 
 
 def _check_installed(python: Path, package: Path, path: Path | None = None) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from wpk.error_function import erf
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -26,10 +28,8 @@ class Operation:
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
-    from math import erf
-
-    values: np.ndarray = np.vectorize(erf, otypes=[np.float64])(x)
-    return values.astype(np.asarray(x).dtype)
+    given = np.asarray(x)
+    return erf(given).astype(given.dtype)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ namespace
 
 // PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3; every plan ends with its directory, there is no comment.
 constexpr std::uint64_t local_bytes = 30, entry_bytes = 46, end_bytes = 22, wide_end_bytes = 76;
-constexpr std::uint32_t end_mark = 0x06054B50, wide_end_mark = 0x06064B50, full = 0xFFFFFFFF, large_version = 45;
+constexpr std::uint32_t end_mark = 0x06054B50, wide_end_mark = 0x06064B50;
 constexpr std::uint64_t most_members = 20'000, most_directory_bytes = 8 << 20, most_name_bytes = 512;
 
 std::uint64_t number(const std::vector<std::byte>& data, std::size_t at, std::size_t size)
@@ -196,7 +196,7 @@ Entry Container::read_entry(const std::vector<std::byte>& data, std::size_t& at)
     const std::size_t end = at + entry_bytes + name_bytes + extra_bytes;
     for (std::uint64_t* each : {&size, &stored, &begin}) // in the order of the format
     {
-        if (*each == full && wide + 8 <= end)
+        if (*each == full_field && wide + 8 <= end)
         {
             *each = number(data, wide, 8);
             wide += 8;

@@ -8,8 +8,8 @@ namespace
 {
 
 // PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3, and what Python's zipfile makes of them.
-constexpr std::uint64_t limit = (std::uint64_t{1} << 31U) - 1, full = 0xFFFFFFFF;
-constexpr std::uint64_t plain_version = 20, large_version = 45, unix_system = 3, day = 0x21, unix_file = 0644U << 16U;
+constexpr std::uint64_t limit = (std::uint64_t{1} << 31U) - 1;
+constexpr std::uint64_t plain_version = 20, unix_system = 3, day = 0x21, unix_file = 0644U << 16U;
 
 class Bytes
 {
@@ -54,11 +54,11 @@ void add_entry(Bytes& out, const Entry& entry)
 {
     const bool is_wide = entry.bytes > limit, is_far = entry.begin > limit;
     const std::uint64_t version = entry.is_large || is_wide || is_far ? large_version : plain_version;
-    const std::uint64_t size = is_wide ? full : entry.bytes, wide = (is_wide ? 16U : 0U) + (is_far ? 8U : 0U);
+    const std::uint64_t size = is_wide ? full_field : entry.bytes, wide = (is_wide ? 16U : 0U) + (is_far ? 8U : 0U);
     out.text("PK\x01\x02").number(version, 1).number(unix_system, 1).number(version, 1).zeros(1);
     out.zeros(2).zeros(2).zeros(2).number(day, 2).number(entry.crc, 4).number(size, 4).number(size, 4);
     out.number(entry.name.size(), 2).number(wide == 0 ? 0 : 4 + wide, 2).zeros(2).zeros(2).zeros(2);
-    out.number(unix_file, 4).number(is_far ? full : entry.begin, 4).text(entry.name);
+    out.number(unix_file, 4).number(is_far ? full_field : entry.begin, 4).text(entry.name);
     if (wide != 0)
     {
         out.number(1, 2).number(wide, 2);
@@ -121,7 +121,7 @@ bool is_member_name(const std::string& whole) noexcept
 
 std::vector<std::byte> local_header(const Entry& entry)
 {
-    const std::uint64_t size = entry.is_large ? full : entry.bytes;
+    const std::uint64_t size = entry.is_large ? full_field : entry.bytes;
     Bytes out;
     out.text("PK\x03\x04").number(entry.is_large ? large_version : plain_version, 1).zeros(1);
     out.zeros(2).zeros(2).zeros(2).number(day, 2).number(entry.crc, 4).number(size, 4).number(size, 4);
@@ -148,7 +148,7 @@ std::vector<std::byte> directory(const std::vector<Entry>& entries, std::uint64_
         out.text("PK\x06\x07").zeros(4).number(position + size, 8).number(1, 4);
     }
     out.text("PK\x05\x06").zeros(2).zeros(2).number(count, 2).number(count, 2);
-    out.number(std::min(size, full), 4).number(std::min(position, full), 4).zeros(2);
+    out.number(std::min(size, full_field), 4).number(std::min(position, full_field), 4).zeros(2);
     return out.all();
 }
 

@@ -9,6 +9,9 @@
 namespace wpk
 {
 
+// Of fields of 32 bits whose number stands in one of 64 bits elsewhere; of entries that have such fields.
+constexpr std::uint64_t full_field = 0xFFFFFFFF, large_version = 45;
+
 // An entry of the directory, in the order of the file.
 struct Entry
 {

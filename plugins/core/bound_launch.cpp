@@ -15,7 +15,7 @@ constexpr std::uint64_t counter_size = sizeof(std::int32_t);
 constexpr std::int64_t most_grid[] = {std::numeric_limits<std::int32_t>::max(), 65535, 65535};
 constexpr std::uint32_t most_attributes = 3;
 
-std::uint64_t size_of(const Expression& expression, const Dims& dims)
+std::uint64_t asked_of(const Expression& expression, const Dims& dims)
 {
     const std::int64_t size = evaluate(expression, dims);
     if (size < 0)
@@ -37,7 +37,7 @@ std::uint64_t most(const std::vector<Launch>& launches, const Dims& dims, Expres
         {
             if (const auto* asking = std::get_if<Asking>(&argument))
             {
-                result = std::max(result, size_of(asking->*size, dims));
+                result = std::max(result, asked_of(asking->*size, dims));
             }
         }
     }

@@ -7,7 +7,7 @@ namespace wpk
 namespace
 {
 
-constexpr std::size_t least_dimension = 12, least_tensor = 5, least_variant = 8 + least_work;
+constexpr std::size_t least_bound_dimension = 12, least_tensor = 5, least_variant = 8 + least_work;
 
 OperatorSpec::Dimension read_dimension(ByteReader& in)
 {
@@ -70,7 +70,7 @@ OperatorSpec read_operator(const std::byte* data, std::size_t size)
     ByteReader in = body_of(data, size, SpecKind::one_operator);
     OperatorSpec spec;
     spec.name = in.text("its name");
-    spec.dimensions = in.sequence("dimensions", least_dimension, [&] { return read_dimension(in); });
+    spec.dimensions = in.sequence("dimensions", least_bound_dimension, [&] { return read_dimension(in); });
     const auto tensor = [&]
     {
         return read_tensor(in, spec.dimensions.size());

@@ -56,7 +56,7 @@ int swizzle_of(std::uint32_t bytes)
     }
 }
 
-std::uint64_t size_of(const Expression& expression, const Dims& dims)
+std::uint64_t extent_of(const Expression& expression, const Dims& dims)
 {
     const std::int64_t size = evaluate(expression, dims);
     if (size < 1)
@@ -79,7 +79,7 @@ SizedTensorMap::SizedTensorMap(const TensorMapArgument& argument, const Dims& di
     steps_.fill(1);
     const auto sized = [&](const Expression& expression)
     {
-        return size_of(expression, dims);
+        return extent_of(expression, dims);
     };
     std::transform(argument.shape.begin(), argument.shape.end(), shape_.begin(), sized);
     std::transform(argument.strides.begin(), argument.strides.end(), strides_.begin(), sized);

@@ -12,7 +12,7 @@ from exporters.architecture import EXPORTERS, SIZES, Export
 from exporters.inputs import draw_arrays
 
 WITH_FALLBACK = "hf_clip.dynamo.batch"  # which compares every text of the batch with every image
-SAMPLE = ("rnn_bag.script.fixed", "sk_logistic.sklearn.batch", WITH_FALLBACK)
+SAMPLE = ("rnn_bag.script.fixed", "sk_logistic.sklearn.batch")
 SAMPLE_OF_WEIGHTS = "hf_bert.dynamo.batch"
 LARGEST_ARCHIVE = 3_000_000
 
@@ -127,7 +127,9 @@ def test_masks_end_each_sentence_at_a_place_of_its_own() -> None:
 
 
 @pytest.mark.usefixtures("one_cubin")
-@pytest.mark.parametrize("name", SAMPLE)
+@pytest.mark.parametrize(
+    "name", [*SAMPLE, pytest.param(WITH_FALLBACK, marks=pytest.mark.exhaustive)]
+)
 def test_an_engine_is_right(name: str, tmp_path: Path) -> None:
     record = judging.judge(name, store.ARCHIVE, tmp_path, seed=3, finalists=1)
     assert record["outcome"] == "right", record

@@ -57,6 +57,9 @@ def _parameters(faults: Iterable[BrokenPass], every: int = 1) -> list[object]:
 
 MODELS = {(f.model, f.precision): f for f in KIT}.values()
 
+_KEPT: set[tuple[str, str, Precision]] = set()
+"""Models whose outputs the right passes were seen to keep."""
+
 every_fault = pytest.mark.parametrize("fault", _parameters(KIT))
 proven_models = pytest.mark.parametrize("fault", _parameters(MODELS, PROVEN))
 some_models = pytest.mark.parametrize("fault", _parameters(MODELS, EVERY))
@@ -74,7 +77,10 @@ def test_the_fault_changes_an_output(fault: BrokenPass, tmp_path: Path) -> None:
     session, line = _session(str(path)), LINES[fault.precision.storage.bytes]
     inputs = _drawn(session)
     right = session.run(None, inputs)
-    assert _difference(_run(_rewritten(fault, path)[0], fault, inputs), right) <= line
+    model = (fault.model, fault.constants, fault.precision)
+    if model not in _KEPT:  # many faults share one
+        assert _difference(_run(_rewritten(fault, path)[0], fault, inputs), right) <= line
+        _KEPT.add(model)
     with planted(fault):
         wrong, rewrites = _rewritten(fault, path)
     assert rewrites > 0

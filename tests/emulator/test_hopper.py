@@ -65,7 +65,9 @@ WPK_KERNEL(128) widths(const wpk::uint32* x, float* y)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("element", ["Half", "Bfloat16", "Tf32"])
+@pytest.mark.parametrize(
+    "element", ["Half", pytest.param("Bfloat16", marks=pytest.mark.exhaustive), "Tf32"]
+)
 def test_every_width_of_wgmma_compiles(element: str) -> None:
     unit = KernelSource("widths", _WIDTHS.replace("TYPE", element))
     assert load_nvrtc().compile(unit, "sm_90a").resources.registers > 0

@@ -6,6 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 import pytest
 from subjects import exported
+from support.each_value import each_value
 
 from wpk.graph_passes import run_passes
 from wpk.graph_passes.catalogue import simplifying_passes
@@ -127,8 +128,7 @@ def test_each_pass_can_be_skipped(load, export, run_model, model, name):
     _compare(before, after, export, run_model, batches=(2,))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("name", "model"), each_value(NAMES, MODELS))
 def test_each_pass_alone_keeps_the_numbers(load, export, run_model, model, name):
     before, after = (load(*MODELS[model]) for _ in range(2))
     run_passes(after, simplifying_passes(), skip=set(NAMES) - {name})

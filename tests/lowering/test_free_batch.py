@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.each_value import each_value
 from support.networks import handwritten
 
 from wpk.dtypes import Precision
@@ -15,8 +16,9 @@ def _fixed(path: Path, batch: int) -> dict[str, tuple[int, ...]]:
     return {t.name: (batch, *(int(n) for n in t.shape[1:])) for t in load_graph(path, {}).inputs}
 
 
-@pytest.mark.parametrize("precision", [Precision.FP32, Precision.FP16])
-@pytest.mark.parametrize("name", handwritten.TEXTS)
+@pytest.mark.parametrize(
+    ("name", "precision"), each_value(handwritten.TEXTS, [Precision.FP32, Precision.FP16])
+)
 def test_a_free_batch_costs_no_operator(tmp_path: Path, name: str, precision: Precision) -> None:
     path = handwritten.write(name, tmp_path)
     free, fixed = (

@@ -19,7 +19,15 @@ OPERATORS = {
 }
 
 
-@pytest.mark.parametrize("network", OPERATORS)
+LARGER = {"tv_resnet50.dynamo"}
+"""Whose kernels tests/graph_passes/fusion counts, too: lowered here among the exhaustive tests."""
+
+NETWORKS = [
+    pytest.param(name, marks=[pytest.mark.exhaustive] * (name in LARGER)) for name in OPERATORS
+]
+
+
+@pytest.mark.parametrize("network", NETWORKS)
 def test_a_network_becomes_few_operators_and_no_copies(tmp_path: Path, network: str) -> None:
     path = tmp_path / "network.onnx"
     onnx.save(exported.refill(network), path)

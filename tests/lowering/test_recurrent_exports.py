@@ -1,5 +1,6 @@
 """Recurrent networks as torch's two exporters write them: how many kernels they take, and what they give."""
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -62,19 +63,28 @@ def test_says_what_it_does_not_carry(name: str, tmp_path: Path) -> None:
 
 
 EXECUTED = (
-    "lstm2_states.dynamo",
     "lstm2_bi_bf.script.free",
     "lstm_last_bf.script.free",
     "gru2_bi_bf_states.dynamo",
     "rnn_relu_bi.script",
-    "speech.dynamo",
     "decoder.dynamo",
     "speech.script.free",
 )
+TWINS = ("lstm2_states.dynamo", "speech.dynamo")
+"""Whose states and layers the others have, too."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "precision"), each_value(EXECUTED, ["fp32", "fp16"]))
+@pytest.mark.parametrize(
+    ("name", "precision"),
+    [
+        *each_value(EXECUTED, ["fp32", "fp16"]),
+        *(
+            pytest.param(*each, marks=pytest.mark.exhaustive)
+            for each in product(TWINS, ["fp32", "fp16"])
+        ),
+    ],
+)
 def test_gives_what_onnx_runtime_gives(name: str, precision: str, tmp_path: Path) -> None:
     path = written(name, tmp_path)
     wpk.optimize(path, tmp_path / "model.plan", target="h200", precision=precision)

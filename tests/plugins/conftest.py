@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.plugins import SANITIZED, built
+from support.plugins import SANITIZED, TOGETHER, built
 
 
 @pytest.fixture(scope="session")
@@ -11,7 +11,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """The folder of the build."""
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
-    return built(shared / "plugins", *SANITIZED)
+    return built(shared / "plugins", *SANITIZED, *TOGETHER)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from support.plans.small_plans import small_model, small_plan
+from support.plans.small_plans import small_model, small_plan_of_each_precision
 from support.plugins import answers
 
 from wpk.candidate import Kind
@@ -15,7 +15,7 @@ from wpk.dims import DimExpr, evaluate
 from wpk.launch import Launch
 from wpk.plan import Plan, Step, order_of, read_plan
 
-__all__ = ["small_model", "small_plan"]
+__all__ = ["small_model", "small_plan_of_each_precision"]
 
 HEADER_BYTES = 20
 BATCH = 5

@@ -7,6 +7,7 @@ from math import prod
 from pathlib import Path
 
 import pytest
+from support.each_value import each_value
 from support.launches.recorded_lines import line_of, lines_of_maps
 from support.networks import handwritten
 from support.networks.branching import write_branching
@@ -151,7 +152,12 @@ NETWORKS = {
 }
 
 
-@pytest.fixture(scope="module", params=[(n, p) for n in NETWORKS for p in ("fp16", "fp32")])
+PLANS = [
+    pytest.param(each.values, marks=each.marks) for each in each_value(NETWORKS, ["fp16", "fp32"])
+]
+
+
+@pytest.fixture(scope="module", params=PLANS)
 def plan(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, warm: Warm
 ) -> Path:

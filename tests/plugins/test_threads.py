@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.plans.executed_plans import BRANCHES, branches_by_numpy
-from support.plugins import DEBUG, built, on_the_double
+from support.plugins import DEBUG, TOGETHER, built, on_the_double
 
 THREADS = 8
 ROWS = 2
@@ -18,7 +18,7 @@ def for_threads(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Pat
     """A build with ThreadSanitizer."""
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
-    options = (*DEBUG, "-DWPK_SANITIZE=thread")
+    options = (*DEBUG, *TOGETHER, "-DWPK_SANITIZE=thread")
     targets = ("run_in_threads", "recording_cuda")
     return built(shared / "plugins_for_threads", *options, targets=targets)
 

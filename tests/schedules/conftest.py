@@ -1,11 +1,13 @@
 """Executes a template's kernels on the emulator: guarded memory, poisoned outputs, every byte accounted for."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.each_value import mark_beside_diagonals
 from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk import dims as dim_expressions
@@ -31,6 +33,13 @@ from wpk.strided import strided
 
 Array = NDArray[Any]
 _POISON = 0xFF  # a NaN in every floating type
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Most of what these tests cost is compilers: each has a unit to build for every combination."""
+    here = Path(__file__).parent
+    mark_beside_diagonals(item for item in items if item.path.is_relative_to(here))
 
 
 class Execution:

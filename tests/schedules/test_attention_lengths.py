@@ -122,6 +122,7 @@ FAULTS = (
 )
 
 
+@pytest.mark.every_combination
 @pytest.mark.parametrize(("template", "schedule"), [SCHEDULES[0], SCHEDULES[-1]])
 @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
 def test_a_planted_fault_is_seen(

@@ -239,7 +239,7 @@ def test_of_two_steps_the_second_is_weighed_beside_the_first_ones_products(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [41, pytest.param(5, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("step", [121, pytest.param(5, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("depth", [64, 128])
 def test_what_is_legal_compiles_without_spilling(depth: int, step: int) -> None:
     for mask in (None, (0, 0, 400, 1)):

@@ -57,6 +57,7 @@ TOGETHER = [
 ]
 
 
+@pytest.mark.every_combination
 @pytest.mark.parametrize(("channels", "filters"), _GROUPS[:3])
 @pytest.mark.parametrize("fault", TOGETHER, ids=lambda fault: fault.name)
 def test_groups_that_are_not_kept_apart_are_seen(

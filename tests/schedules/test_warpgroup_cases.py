@@ -4,11 +4,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.launches.warpgroup_cases import PROBLEMS, legal_schedules
+from support.launches.warpgroup_cases import H200, PROBLEMS, SCHEDULES, legal_schedules
 from support.launches.warpgroup_steps import Operands, Step, Tile, operands, template
 
 from wpk.emulator import Emulator
 from wpk.problems import Convolution
+
+
+@pytest.mark.parametrize("name", ["64 of 56x56", "fp32, 1x1", "rows with known moments"])
+def test_those_that_are_legal_together_are_so_one_by_one(name: str) -> None:
+    problem = PROBLEMS[name]
+    given = [each for each in SCHEDULES if template(problem, each).why_not(problem, H200) is None]
+    used = template(problem, given[0])
+    legal = [each for each in given if used.why_illegal(problem, each, H200) is None]
+    assert used.legal_among(given, problem, H200) == legal
+    assert 0 < len(legal) < len(given)
 
 
 def first_legal(name: str) -> list[Tile]:

@@ -12,7 +12,6 @@ from support.problems.network_layers import dense, resnet
 from support.problems.warpgroup_layers import (
     by_columns,
     convolution,
-    in_precisions,
     knowing_moments,
     limited,
     matmul,
@@ -47,7 +46,8 @@ WAYS = [
 LARGE = WgmmaSchedule(192, 192, 64, 4, early=1, persistent=132)
 
 
-@in_precisions([(300, 72, 264), (400, 136, 24)], [Precision.FP16, Precision.BF16])
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16])
+@pytest.mark.parametrize("case", [(300, 72, 264), (400, 136, 24)])
 @pytest.mark.parametrize("schedule", WAYS, ids=str)
 def test_products_agree_with_float64_under_every_check(
     case: tuple[int, int, int],

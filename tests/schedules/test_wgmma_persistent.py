@@ -13,7 +13,6 @@ from support.problems.warpgroup_layers import (
     across,
     at,
     convolution,
-    in_precisions,
     limited,
     matmul,
 )
@@ -58,7 +57,8 @@ LAYERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("persistent", [1, 2])
-@in_precisions(LAYERS, PRECISIONS)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("case", LAYERS)
 def test_convolutions_agree_with_float64_under_every_check(
     case: str,
     precision: Precision,
@@ -131,8 +131,9 @@ def test_inputs_between_limits_are_right(
     check_convolution(checking_execution, CONV, problem, schedule)
 
 
-@in_precisions(
-    [((130, 136, 200), True), ((65, 136, 264), False), ((300, 40, 64), True)], PRECISIONS
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    "case", [((130, 136, 200), True), ((65, 136, 264), False), ((300, 40, 64), True)]
 )
 def test_products_agree_with_float64_under_every_check(
     case: tuple[tuple[int, int, int], bool],

@@ -12,7 +12,6 @@ from support.problems.warpgroup_layers import (
     across,
     at,
     convolution,
-    in_precisions,
     limited,
     matmul,
 )
@@ -43,7 +42,8 @@ WAYS = [
 """Persistent blocks of warpgroups in turns, of those that multicast, and both."""
 
 
-@in_precisions([(65, 136, 264), (300, 40, 136)], [Precision.FP16, Precision.TF32])
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32])
+@pytest.mark.parametrize("case", [(65, 136, 264), (300, 40, 136)])
 @pytest.mark.parametrize("schedule", WAYS, ids=str)
 def test_products_agree_with_float64_under_every_check(
     case: tuple[int, int, int],

@@ -19,27 +19,15 @@ from wpk.schedules.wgmma.tiles import WgmmaSchedule
 TILES = {
     "one box": WgmmaSchedule(64, 64, 64, 3, early=1),
     "two warpgroups": WgmmaSchedule(128, 64, 64, 3),
-    "three warpgroups": WgmmaSchedule(192, 192, 64, 3),
     "two boxes": WgmmaSchedule(128, 64, 128, 2, early=1),
     "four boxes": WgmmaSchedule(64, 16, 256, 2),
     "wide": WgmmaSchedule(64, 128, 64, 3),
     "shared": WgmmaSchedule(64, 128, 64, 4, early=1, share=ROWS),
+    "three warpgroups": WgmmaSchedule(192, 192, 64, 3),
     "cluster": WgmmaSchedule(64, 64, 64, 3, split=2, cluster=1),
     "split": WgmmaSchedule(64, 32, 64, 4, split=4),
     "staying": WgmmaSchedule(128, 64, 64, 3, early=1, persistent=132),
 }
-
-SLOW = {"four boxes", "wide", "split"}
-
-EVERYWHERE = {"one box", "three warpgroups"}
-"""Tiles that every layer is compiled with; the others with one layer, and with all of them among the
-exhaustive tests."""
-
-
-def _marks(tile: str, *, sample: bool) -> list[pytest.MarkDecorator]:
-    exhaustive = not sample and tile not in EVERYWHERE
-    return [pytest.mark.slow] * (tile in SLOW) + [pytest.mark.exhaustive] * exhaustive
-
 
 LOOP = """
         /*0100*/                   HGMMA.64x64x16.F32 R24, R88, gdesc[UR4], R24, gsb0 ;
@@ -63,24 +51,30 @@ def layers(precision: Precision) -> dict[str, tuple[str, Problem]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("precision", "layer", "tile"),
-    [
-        pytest.param(precision, layer, tile, marks=_marks(tile, sample=sample))
-        for precision, layer, sample in (
-            (Precision.FP16, "lower limits", False),
-            (Precision.FP16, "both limits", False),
-            (Precision.TF32, "lower limits", False),
-            (Precision.FP32, "lower limits", False),
-            (Precision.FP32, "convolution", False),
-            (Precision.FP32, "product", True),
-            (Precision.FP16, "convolution", False),
-            (Precision.BF16, "product", False),
-        )
-        for tile in TILES
-        if tile != "three warpgroups" or (precision is not Precision.FP32 and "limits" not in layer)
-    ],
+LAYERS = (
+    (Precision.FP16, "lower limits"),
+    (Precision.FP16, "both limits"),
+    (Precision.TF32, "lower limits"),
+    (Precision.FP32, "lower limits"),
+    (Precision.FP32, "convolution"),
+    (Precision.FP32, "product"),
+    (Precision.FP16, "convolution"),
+    (Precision.BF16, "product"),
 )
+COMBINATIONS = [
+    pytest.param(
+        *layer,
+        tile,
+        marks=[] if number % len(LAYERS) == place else [pytest.mark.exhaustive],
+    )
+    for place, layer in enumerate(LAYERS)
+    for number, tile in enumerate(TILES)
+    if tile != "three warpgroups" or (layer[0] is not Precision.FP32 and "limits" not in layer[1])
+]
+"""Of them the default tests try a diagonal."""
+
+
+@pytest.mark.parametrize(("precision", "layer", "tile"), COMBINATIONS)
 def test_products_have_their_registers_to_themselves(
     precision: Precision, layer: str, tile: str, tmp_path: Path
 ) -> None:

@@ -16,7 +16,6 @@ from support.problems.warpgroup_layers import (
     across,
     at,
     convolution,
-    in_precisions,
     limited,
     matmul,
 )
@@ -74,7 +73,8 @@ LAYERS: dict[str, dict[str, Any]] = {
 
 
 @SHARE
-@in_precisions(LAYERS, PRECISIONS)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("case", LAYERS)
 def test_convolutions_agree_with_float64_under_every_check(
     case: str,
     precision: Precision,
@@ -139,7 +139,8 @@ def test_inputs_between_limits_are_right(
 
 
 @SHARE
-@in_precisions([((130, 72, 200), True), ((65, 136, 264), False)], PRECISIONS)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("case", [((130, 72, 200), True), ((65, 136, 264), False)])
 def test_products_agree_with_float64_under_every_check(
     case: tuple[tuple[int, int, int], bool],
     precision: Precision,

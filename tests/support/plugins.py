@@ -21,6 +21,12 @@ DEBUG = ("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-g1")
 
 SANITIZED = (*DEBUG, f"-DWPK_SANITIZE={SANITIZERS}")
 
+TOGETHER = (
+    *("-DCMAKE_UNITY_BUILD=ON", "-DCMAKE_UNITY_BUILD_BATCH_SIZE=0"),
+    "-DCMAKE_CXX_FLAGS=-Wno-subobject-linkage",  # a source's own types are in a header's then, for the compiler
+)
+"""Sources of a target as one: most of what a compiler reads are headers, and it reads them once."""
+
 
 def built(folder: Path, *options: str, targets: Sequence[str] = ("all",)) -> Path:
     """The folder of a build of the sources as they are now, made by the first process that asks; the others wait for it.

@@ -28,9 +28,18 @@ NETWORKS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "precision"), each_value(NETWORKS, [Precision.FP16, Precision.FP32])
-)
+LARGER = {"tv_resnet50.dynamo", "tv_densenet121.dynamo", "tv_inception_v3.dynamo"}
+"""Of the same operators as others, in networks that take longer to build: among the exhaustive tests."""
+
+COMBINATIONS = [
+    pytest.param(
+        *each.values, marks=[pytest.mark.exhaustive] if each.values[0] in LARGER else each.marks
+    )
+    for each in each_value(NETWORKS, [Precision.FP16, Precision.FP32])
+]
+
+
+@pytest.mark.parametrize(("name", "precision"), COMBINATIONS)
 def test_the_network_is_parsed_and_built(
     rtx: Binding, tmp_path: Path, name: str, precision: Precision
 ) -> None:

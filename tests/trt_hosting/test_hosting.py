@@ -24,7 +24,7 @@ from wpk.tensorrt.hosting import with_plugins
 from wpk.tensorrt_pipeline import TensorRTOutcome, optimize_tensorrt
 from wpk.tensorrt_pipeline.plugins import make_plugins
 
-pytestmark = pytest.mark.usefixtures("warm")
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
 
 NETWORK = "squeeze_excite"
 Hosting = Callable[..., TensorRTOutcome]
@@ -219,7 +219,15 @@ def test_what_an_operator_cannot_be_is_told(plan: Plan) -> None:
     assert "it is too odd" in refused["conv_4"]
 
 
-@pytest.mark.parametrize("name", ["embedding", "rows", "bert_with_mask", "mobilenet_v3"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rows",
+        "bert_with_mask",  # and an embedding
+        pytest.param("embedding", marks=pytest.mark.exhaustive),
+        pytest.param("mobilenet_v3", marks=pytest.mark.exhaustive),  # convolutions are NETWORK's
+    ],
+)
 def test_networks_of_other_kinds_go_the_same_way(
     hosting: Hosting, plan: Plan, tmp_path: Path, name: str
 ) -> None:

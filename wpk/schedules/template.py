@@ -160,7 +160,23 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """Return the legal schedules, and their work where telling them from others counted it."""
         axes = self.axes(problem, target)
         limits, target_limits = self._all_limits(problem, target)
-        columns = _grid(axes, limits)
+        figured = [each for each in limits if not each.names <= axes.keys()]
+        columns, work = self._legal(_grid(axes, limits), (figured, target_limits), problem, target)
+        return LegalSpace(prod(map(len, axes.values())), columns, work)
+
+    @final
+    def legal_among(self, schedules: Sequence[S], problem: P, target: Target) -> list[S]:
+        """Return those of some schedules, at least one, that are legal: `why_illegal` of many at once."""
+        # mypy does not see that a class, as a type variable, is hashable.
+        names = parameter_names(self.schedule_type)  # type: ignore[arg-type]
+        columns = {name: np.asarray([getattr(each, name) for each in schedules]) for name in names}
+        legal, _ = self._legal(columns, self._all_limits(problem, target), problem, target)
+        return [self.schedule(legal, row) for row in range(len(legal[names[0]]))]
+
+    def _legal(
+        self, columns: Columns, limits: Sequence[Sequence[Limit]], problem: P, target: Target
+    ) -> tuple[Columns, Work | None]:
+        """The schedules that meet all limits, each set asked of what meets those before, and their work if it was counted."""
         counted: list[Work] = []
 
         def work() -> Work:
@@ -175,13 +191,12 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
             counted[:] = [at_rows(each, rows) for each in counted]
             return _taken(columns, rows)
 
-        figured = [each for each in limits if not each.names <= axes.keys()]
-        for beyond in filter(None, (figured, target_limits)):
+        for beyond in filter(None, limits):
             figures = self._with_figures(beyond, problem, columns, work, target)
             columns = keep(meeting(beyond, figures))
         if _may_be_uncounted(problem):
             columns = keep(_grid_threads(work()) <= MAX_SIZE)
-        return LegalSpace(prod(map(len, axes.values())), columns, counted[0] if counted else None)
+        return columns, counted[0] if counted else None
 
     @final
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:

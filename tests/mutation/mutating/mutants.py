@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -78,11 +79,12 @@ class Mutant:
         return text[: self.begin] + self.new.encode() + text[self.end :]
 
 
-def mutants_of(root: Path, path: str) -> list[Mutant]:
-    """All mutants of a module, in the order of its text."""
+@cache
+def mutants_of(root: Path, path: str) -> tuple[Mutant, ...]:
+    """All mutants of a module, in the order of its text, which is read once."""
     text = (root / path).read_bytes()
     found = _Finder(path, text).found(ast.parse(text))
-    return sorted(found, key=lambda each: (each.begin, each.end, each.kind, each.new))
+    return tuple(sorted(found, key=lambda each: (each.begin, each.end, each.kind, each.new)))
 
 
 class _Finder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -177,12 +178,15 @@ def legal_schedules(name: str) -> list[Tile]:
     size = problem.precision.storage.bytes
     boxes = [replace(each, block_k=each.block_k * 2 // size) for each in SCHEDULES]
     halo = HALO if isinstance(problem, Convolution) else []
-    return [each for each in (*boxes, *halo) if _is_legal(problem, each)]
+    return [each for among in filter(None, (boxes, halo)) for each in _legal(problem, among)]
 
 
-def _is_legal(problem: Convolution | Matmul, schedule: Tile) -> bool:
-    used = template(problem, schedule)
-    return (used.why_not(problem, H200) or used.why_illegal(problem, schedule, H200)) is None
+def _legal(problem: Convolution | Matmul, schedules: Sequence[Tile]) -> list[Tile]:
+    used = template(problem, schedules[0])
+    if used.why_not(problem, H200) is not None:
+        return []
+    legal: list[Tile] = used.legal_among(schedules, problem, H200)
+    return legal
 
 
 @cache

@@ -48,13 +48,27 @@ def other_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_model(tmp_path_factory.mktemp("model") / "other.onnx", 1)
 
 
-@pytest.fixture(scope="session", params=["fp32", "fp16"])
+@pytest.fixture(
+    scope="session", params=["fp16", pytest.param("fp32", marks=pytest.mark.exhaustive)]
+)
 def small_plan(
     request: pytest.FixtureRequest, small_model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Its plan, unchecked."""
-    path = tmp_path_factory.mktemp("plan") / "small.plan"
+    """Its plan, unchecked: for tests of how plans are executed, whatever they compute."""
+    return _planned(small_model, tmp_path_factory.mktemp("plan"), request.param)
+
+
+@pytest.fixture(name="small_plan", scope="session", params=["fp32", "fp16"])
+def small_plan_of_each_precision(
+    request: pytest.FixtureRequest, small_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The same for tests of numbers, and of what plans hold."""
+    return _planned(small_model, tmp_path_factory.mktemp("plan"), request.param)
+
+
+def _planned(model: Path, folder: Path, precision: str) -> Path:
+    path = folder / "small.plan"
     with pytest.MonkeyPatch.context() as patch:
         compile_one(patch)
-        optimize(small_model, path, target="h200", precision=request.param, check="off")
+        optimize(model, path, target="h200", precision=precision, check="off")
     return path

@@ -1,11 +1,9 @@
 """Layers of every shape that the templates of warpgroups take, dense or padded, with bias, residual and ReLU."""
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from subjects import problems
 
@@ -133,16 +131,3 @@ def moments_of(rows: Array, kind: NormKind) -> Array:
     mean = groups.mean(axis=-1)
     squares = ((groups - mean[..., None]) ** 2).mean(axis=-1)
     return np.stack([mean, squares], axis=-1).reshape(*rows.shape[:-1], -1)
-
-
-def in_precisions(cases: Iterable[Any], precisions: Sequence[Precision]) -> pytest.MarkDecorator:
-    """Each case in fp16; the first of them in the other precisions, the rest of those where time is no matter."""
-    slow = [pytest.mark.slow]
-    values = [
-        pytest.param(
-            case, precision, marks=slow if index and precision is not Precision.FP16 else []
-        )
-        for index, case in enumerate(cases)
-        for precision in precisions
-    ]
-    return pytest.mark.parametrize(("case", "precision"), values)

@@ -14,9 +14,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import onnx
@@ -77,7 +78,7 @@ def planted(fault: BrokenPass) -> Iterator[None]:
     right = inspect.getsource(module)
     wrong = rewrite(fault.old, fault.new)(right)
     namespace: dict[str, Any] = {"__name__": module.__name__}
-    exec(compile(wrong, str(module.__file__), "exec"), namespace)
+    exec(_compiled(wrong, str(module.__file__)), namespace)
     with pytest.MonkeyPatch.context() as patch:
         wrong_functions = _functions(namespace, module.__name__)
         for name, function in _functions(vars(module), module.__name__).items():
@@ -86,6 +87,11 @@ def planted(fault: BrokenPass) -> Iterator[None]:
             for importer in _importers(name, vars(module)[name]):
                 patch.setattr(importer, name, namespace[name])
         yield
+
+
+@cache
+def _compiled(text: str, file: str) -> CodeType:
+    return compile(text, file, "exec")
 
 
 def _functions(namespace: dict[str, Any], module: str) -> dict[str, FunctionType]:
@@ -106,17 +112,19 @@ def _functions(namespace: dict[str, Any], module: str) -> dict[str, FunctionType
 
 def _changed_constants(right: str, wrong: str) -> list[str]:
     """Names that the module's own level assigns otherwise; tables of functions are not among them."""
-    before, after = (
-        {
-            target.id: ast.dump(node.value)
-            for node in ast.parse(text).body
-            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-            if isinstance(target, ast.Name)
-        }
-        for text in (right, wrong)
-    )
+    before, after = _assigned(right), _assigned(wrong)
     return [name for name, value in after.items() if before[name] != value]
+
+
+@cache
+def _assigned(text: str) -> dict[str, str]:
+    return {
+        target.id: ast.dump(node.value)
+        for node in ast.parse(text).body
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
 
 
 def _importers(name: str, value: object) -> list[ModuleType]:
