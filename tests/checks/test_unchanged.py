@@ -143,3 +143,14 @@ def test_what_is_computed_once_is_the_originals_own(monkeypatch: pytest.MonkeyPa
     _other_operator(edited)
     x = np.ones((2, 9), np.float32)
     assert compare_graphs(original, flatten(edited), {"x": x}).differences == []
+
+
+def test_the_same_node_of_another_opset_is_computed_again() -> None:
+    """Softmax without an axis was over all elements behind the first axis once, and is over the last axis now."""
+    text = """<ir_version: 8, opset_import: ["": 11]>
+    m (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }"""
+    original, edited = (gs.import_onnx(onnx.parser.parse_model(text)) for _ in range(2))
+    edited.opset = 13
+    x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
+    found = compare_graphs(flatten(original), flatten(edited), {"x": x})
+    assert [each.tensor for each in found.differences] == ["y"]

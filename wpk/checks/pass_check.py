@@ -135,7 +135,7 @@ class _Walk:
         self.values: dict[str, Array] = {n: widened(a) for n, a in inputs.items()}
         self.nodes = Evaluation(rewritten.opset, opinions, self.few)
         self.roots: dict[str, frozenset[str]] = dict.fromkeys(inputs, frozenset())
-        self.unchanged = UnchangedNodes(original, self.original.value, rewritten.constants)
+        self.unchanged = UnchangedNodes(original, self.original.value, rewritten)
         self.last_readers = {
             name: place
             for place, node in enumerate(rewritten.nodes)

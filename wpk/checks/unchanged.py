@@ -28,18 +28,19 @@ class UnchangedNodes:
         self,
         original: FlatGraph,
         value: Callable[[str], Array],
-        constants: Mapping[str, Array],
+        rewritten: FlatGraph,
     ) -> None:
         """Begin; inputs are the original's own.
 
         Args:
             original: The original.
             value: Gives a tensor of it.
-            constants: Of the rewritten graph; what nodes without operands make is added.
+            rewritten: To its constants is added what nodes without operands make.
         """
+        self._is_same_opset = original.opset == rewritten.opset
         self._makers = {name: n.proto for n in original.nodes for name in n.proto.output if name}
         self._its_constants, self._value = original.constants, value
-        self._constants = dict(constants)
+        self._constants = dict(rewritten.constants)
         self.names = {name: name for name in original.inputs}
 
     def add_constant(self, node: onnx.NodeProto, values: Mapping[str, Array]) -> None:
@@ -48,7 +49,9 @@ class UnchangedNodes:
             self._constants |= {name: values[name] for name in node.output if name}
 
     def has(self, node: FlatNode) -> bool:
-        """Tell whether the original makes the same tensors by the same node of the same values."""
+        """Tell whether the original makes the same tensors by the same node, of the same opset, of the same values."""
+        if not self._is_same_opset:
+            return False
         known_as = node.known_as
         its = self._makers.get(next((name for name in known_as if name), ""))
         if its is None or tuple(its.output) != known_as or not node.proto.input:
