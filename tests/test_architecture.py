@@ -36,6 +36,7 @@ FLOORS = [
         "extent",
         "file_arrays",
         "file_kinds",
+        "free_memory",
         "free_shapes",
         "garbage",
         "kernel_source",

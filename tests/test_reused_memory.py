@@ -78,6 +78,5 @@ def test_keeping_what_is_freed_is_asked_for_once_and_works() -> None:
 def test_a_part_of_free_memory_is_kept(
     pages: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.sysconf", {"SC_AVPHYS_PAGES": pages}.__getitem__)
-    monkeypatch.setattr("mmap.PAGESIZE", 4096)
+    monkeypatch.setattr(reused_memory, "free_bytes", lambda: 4096 * pages)
     assert reused_memory.most_unused_bytes.__wrapped__() == most

@@ -6,7 +6,6 @@ one lock. That takes longer than what checks compute for a page, most of all on 
 
 import ctypes
 import mmap
-import os
 import threading
 import weakref
 from collections.abc import Sequence
@@ -15,6 +14,8 @@ from math import prod
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from wpk.free_memory import free_bytes
 
 LEAST_BYTES = 1 << 20
 """Smaller arrays are left to NumPy, whose memory the C library uses again by itself."""
@@ -73,8 +74,7 @@ def most_unused_bytes() -> int:
 
     The scores of attention over a thousand words take half a GiB a layer, and there are some such arrays at a time.
     """
-    free = os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE
-    return max(LEAST_KEPT_BYTES, free // _KEPT_OF_FREE)
+    return max(LEAST_KEPT_BYTES, (free_bytes() or 0) // _KEPT_OF_FREE)
 
 
 def _fitting(size: int) -> mmap.mmap | None:
@@ -94,6 +94,7 @@ def _fitting(size: int) -> mmap.mmap | None:
 def _fresh(size: int) -> mmap.mmap:
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     memory.madvise(mmap.MADV_HUGEPAGE)
+    most_unused_bytes()  # reads files, which the last view's end is no time for
     return memory
 
 

@@ -141,9 +141,8 @@ def _of_matrices(
     if prod(rows.lead[:-1]) == 1 and behind == first + 1:
         return None  # one product takes all cores itself
     most = PART // rows.widest
-    if (
-        known[nodes[first].input[1]].value.ndim < rows.rank
-    ):  # one matrix for all: it is read once for many rows
+    has_one_for_all = known[nodes[first].input[1]].value.ndim < rows.rank
+    if has_one_for_all:  # is read once for many rows
         most = max(most, rows.lead[-1])
     blocks = neighbours(rows.lead, max(1, min(most, prod(rows.lead) // (2 * cores()))))
     return None if len(blocks) < 2 else Stretch(behind, blocks, rows.rank, rows.by_matrices)

@@ -3,5 +3,4 @@
 from wpk.emulator.child import EmulatorProcess
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
-from wpk.emulator.free_memory import free_bytes
 from wpk.emulator.mode import CHECKING, FAST, GUARDED, SANITIZED, Mode

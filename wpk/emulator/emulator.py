@@ -9,11 +9,11 @@ import numpy as np
 from wpk.emulator.build import compile_unit
 from wpk.emulator.cpu_device import CpuDevice
 from wpk.emulator.errors import EmulatorError
-from wpk.emulator.free_memory import free_bytes
 from wpk.emulator.memory import Bytes, DeviceBuffer, guarded_buffer, plain_buffer
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, launch_kernel
 from wpk.execution import BoundLaunch, Device, KernelImage, Libraries
+from wpk.free_memory import free_bytes
 from wpk.progress import Progress
 
 _ALIGNMENT = 256

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from wpk.dims import evaluate
 from wpk.dtypes import DType
-from wpk.emulator import free_bytes
 from wpk.errors import EngineError
+from wpk.free_memory import free_bytes
 from wpk.plan import Plan, Port
 
 Arrays = dict[str, NDArray[np.generic]]

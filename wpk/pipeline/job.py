@@ -15,7 +15,7 @@ from wpk.assembly import Setting, provenance
 from wpk.beside import Beside, awaited
 from wpk.checks import PassProof, Scope, proven, scope_of_bodies
 from wpk.dtypes import Precision
-from wpk.emulator import free_bytes
+from wpk.free_memory import free_bytes
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms
 from wpk.options import BuildOptions, SearchOptions

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from wpk.emulator import free_bytes
 from wpk.errors import EngineError, LaunchError
+from wpk.free_memory import free_bytes
 from wpk.process import ChildLostError, ChildProcess, ChildTimeoutError, SharedMemory
 from wpk.runtime.forms import Array, ArrayForm, RefusedInputsError, form_of, placed, total_bytes
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from math import prod
 
-from wpk.emulator import free_bytes
 from wpk.errors import EngineError
+from wpk.free_memory import free_bytes
 from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.trial_bench.first_operators import first_operators

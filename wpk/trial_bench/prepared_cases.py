@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 from wpk.checks import StepCase, StepRunner
-from wpk.emulator import free_bytes
+from wpk.free_memory import free_bytes
 from wpk.plan import Step
 from wpk.trial_bench.cases import Case
 

@@ -91,7 +91,7 @@ private:
     WPK_DEVICE void multiplyKeys(const AttentionPipelines<Shape>& pipelines, const PipelineState<Shape::stages>& state)
     {
         multiplyAlong<T, typename Shape::Queries, typename Shape::Keys>(
-            flatScores(), pipelines.queryTile(), group(), pipelines.keyTile(state.stage));
+            flatScores(), pipelines.queryRows(group()), pipelines.keyTile(state.stage));
         commitWgmma();
     }
 

@@ -71,6 +71,10 @@ struct AttentionPipelines
     {
         return shared;
     }
+    WPK_DEVICE SharedAddress queryRows(int group) const
+    {
+        return queryTile() + group * (Shape::groupRows * Shape::Queries::swizzle); // @rows_of_consumer
+    }
     WPK_DEVICE SharedAddress keyTile(int stage) const
     {
         return shared + Shape::Queries::bytes + stage * Shape::stageBytes;

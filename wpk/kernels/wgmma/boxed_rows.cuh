@@ -63,11 +63,11 @@ struct BoxedRows
     }
 };
 
-// sums = A B^T of 64 rows of A, those of the `group`-th warpgroup. Behind a fence; in front of a commit.
+// sums = A B^T of the 64 rows of A that begin there. Behind a fence; in front of a commit.
 template <class T, class A, class B, int Count>
-WPK_DEVICE void multiplyAlong(float (&sums)[Count], SharedAddress tileA, int group, SharedAddress tileB)
+WPK_DEVICE void multiplyAlong(float (&sums)[Count], SharedAddress rowsA, SharedAddress tileB)
 {
-    const uint64 a = A::along(tileA + group * (64 * A::swizzle)); // @rows_of_consumer
+    const uint64 a = A::along(rowsA);
     const uint64 b = B::along(tileB);
     WPK_UNROLL
     for (int slice = 0; slice < B::slices; ++slice)

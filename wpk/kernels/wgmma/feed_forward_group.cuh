@@ -152,7 +152,7 @@ private:
     WPK_DEVICE void multiplyUp()
     {
         multiplyAlong<T, typename Shape::RowTile, typename Shape::UpTile>(
-            sums_, pipelines_.rowTile(group(), rows_.stage), 0, pipelines_.upTile(up_.stage));
+            sums_, pipelines_.rowTile(group(), rows_.stage), pipelines_.upTile(up_.stage));
         commitWgmma();
     }
     WPK_DEVICE void multiplyDown()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wpk.emulator import free_memory
+from wpk import free_memory
 
 
 def test_what_is_free_is_what_the_machine_and_the_container_leave(
