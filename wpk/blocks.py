@@ -97,17 +97,19 @@ def neighbours(shape: Sequence[int], most: int) -> list[Block]:
     ]
 
 
-def parts_of_rows(shape: Sequence[int], width: int) -> list[Block]:
+def parts_of_rows(shape: Sequence[int], width: int, together: int = 1) -> list[Block]:
     """Parts of rows, a few for each core where they are much: one where they are little.
 
     Args:
         shape: The rows: the first axes of an array.
         width: Elements that a row takes.
+        together: Rows of a part, however wide they are, where there are enough for all cores.
     """
     rows = prod(shape)
     if rows * width < 2 * PART:
         return neighbours(shape, max(1, rows))
-    return neighbours(shape, max(1, min(PART // max(1, width), rows // (2 * cores()))))
+    most = max(PART // max(1, width), together)
+    return neighbours(shape, max(1, min(most, rows // (2 * cores()))))
 
 
 def put(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:

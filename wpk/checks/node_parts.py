@@ -15,7 +15,7 @@ import onnx
 from numpy.typing import NDArray
 
 from wpk.blocks import PART, cores, on_cores
-from wpk.operators import OperatorKind, of_kind
+from wpk.operators import ELEMENTWISE
 from wpk.reused_memory import empty
 
 Array = NDArray[np.generic]
@@ -23,7 +23,6 @@ Array = NDArray[np.generic]
 _LEAST = 1 << 19
 """Elements of the largest operand that pay for threads."""
 
-_ELEMENT_WISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
 _PLANES = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
 _IMAGES = ("Conv", "ConvTranspose", "InstanceNormalization")
 _ROWS = ("LayerNormalization", "LogSoftmax", "RMSNormalization", "Softmax")
@@ -69,7 +68,7 @@ def cut_of(node: onnx.NodeProto, arrays: Sequence[Array | None]) -> Cut | None:
     if len(node.output) != 1 or not arrays or arrays[0] is None:
         return None
     op, shape = node.op_type, arrays[0].shape
-    if op in _ELEMENT_WISE:
+    if op in ELEMENTWISE:
         return _broadcast([None if each is None else each.shape for each in arrays])
     if op == "MatMul":
         return _matrices([each.shape for each in arrays if each is not None])
