@@ -33,6 +33,12 @@ operands, which are loaded once for two rows, and a copy to where the second pro
 _STEP_SLOTS = 90.0
 """Of a thread in a step, however few its columns are: descriptors and issue of the products, barriers. As attention's."""
 
+_ISSUE_CYCLES = 1.85
+"""..."""
+
+_END_SLOTS = 16.0
+"""..."""
+
 _STEP_CYCLES = 600.0
 """Of a step's way that nothing of its own hides: barriers, the start of a product. As attention's; not measured."""
 
@@ -99,8 +105,7 @@ def work(problem: FeedForward, columns: Columns, target: Target) -> Work:
         steps=steps,
         stages=columns["stages"].astype(np.float64),
         early=columns["early"] == 1,
-        end_slots=rows * problem.n * stored_slots(problem.second) / count,
-        end_fetches=_fetches(problem, columns),
+        end_slots=rows * problem.n * (_END_SLOTS + stored_slots(problem.second)) / count,
         chain_cycles=_chain(problem, columns, target, beside / groups),
         by_warpgroups=True,
     )
@@ -110,7 +115,8 @@ def work(problem: FeedForward, columns: Columns, target: Target) -> Work:
     return replace(
         blocks,
         block_transactions=blocks.block_transactions + kept,
-        beside_cycles=steps * beside * most,
+        beside_cycles=_ISSUE_CYCLES * steps * beside * most,
+        end_fetches=_fetches(problem, columns) * most / groups,
     )
 
 
