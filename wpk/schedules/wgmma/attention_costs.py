@@ -20,10 +20,10 @@ _OTHER_REGISTERS = (
 _LOADING_REGISTERS = 30  # addresses of the scores' operands
 _TWO_STEPS = 8  # of two steps, which ptxas unrolls and mixes: those of 128 keys took 170 to 195 where they could have them
 _TAKEN_REGISTERS, _TURNING_REGISTERS = 20, 4
-"""What ptxas takes instead of `_OTHER_REGISTERS` where it could have more, beside a sixteenth of a head's elements, and with
-turns: blocks of 32 to 128 keys of 32 to 128 elements take as many to 3 more, or up to 6 fewer of 32 keys. By eights they tell how
-many blocks an SM holds: two warpgroups of 48 keys of 64 elements take 96, with which there are two, and with turns 102, with
-which there is one (docs/decisions/0102-what-an-sm-holds.md)."""
+"""What ptxas takes of what it could have, instead of `_OTHER_REGISTERS`, beside a sixteenth of the elements of a key and a value;
+and more in turns. Of 80 kernels of 32 to 128 keys and 32 to 128 elements those without turns take as many or up to 6 more, those
+in turns 8 fewer to 4 more. How many blocks an SM holds depends on it: two warpgroups of 48 keys of 64 elements take 96, with
+which it holds two blocks, and 102 in turns, with which it holds one (docs/decisions/0100-beside-products.md)."""
 
 _WEIGHED_REGISTERS, _VALUED_REGISTERS = 6, 30
 """The same of a block whose keys are all in one step: beside scores that become weights, and beside weights whose values are

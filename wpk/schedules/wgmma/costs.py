@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
-from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
+from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work
 from wpk.problems import ClampedConvolution, Convolution, Matmul, MomentsMatmul, NormedMatmul
 from wpk.schedules.matrix_epilogue import stores_by_columns
 from wpk.schedules.row_norm import (
@@ -22,7 +22,7 @@ from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
-from wpk.schedules.wgmma.persistent import in_turn, lag_steps, staged_columns, turns
+from wpk.schedules.wgmma.persistent import in_turn, staged_columns
 from wpk.schedules.wgmma.residual import residual_of
 from wpk.targets import Target
 
@@ -49,10 +49,6 @@ _LAGGING = 2  # of a warpgroup that begins behind another; as the others
 _READ_RESIDUAL = (
     8  # of a residual that the epilogue of warpgroups in turns reads itself; as the others
 )
-_STORED_BESIDE = 0.2
-"""Part of what could be stored while other warpgroups multiply that is: of a normed product of 6304 rows with GELU on an H200; one
-without GELU gained nothing."""
-
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 _MOMENTS_WAIT = 2.0
@@ -263,25 +259,7 @@ def work(
     )
     tiles = moments_moved(tiles, problem, columns, target)
     tiles = _with_moments(tiles, problem, columns)
-    return in_turn(_stored_beside(tiles, _groups(columns), columns, target), columns)
-
-
-def _stored_beside(tiles: Work, groups: Floats, columns: Columns, target: Target) -> Work:
-    """Return the work of tiles some of whose sums are stored while other warpgroups multiply.
-
-    That is as much of what one warpgroup stores as it lags behind, where the others multiply as long; but not of a
-    block's last tile.
-    """
-    peak = None if tiles.unit is None else tensor_peak(tiles.unit, target)
-    if peak is None:
-        return tiles
-    tile = tiles.block_flops * target.sm_count * target.clock / (peak * WARPGROUP_SHARE)
-    step, own = tile / np.maximum(tiles.steps, 1), np.maximum(tiles.end_slots, 1.0)
-    beside = np.minimum(lag_steps(groups, columns) * step / own, 1.0) * np.minimum(
-        tile / (groups * own), 1.0
-    )
-    followed = 1 - 1 / turns(tiles.blocks, columns)
-    return replace(tiles, end_slots=tiles.end_slots * (1 - _STORED_BESIDE * beside * followed))
+    return in_turn(tiles, columns)
 
 
 def _with_moments(tiles: Work, problem: Convolution | Matmul, columns: Columns) -> Work:

@@ -66,7 +66,7 @@ class WgmmaSchedule(Schedule):
         residual: Tiles of the epilogue's residual that are in shared memory at once; 0 where the epilogue reads it
             from global memory.
         lag: 1 where each consumer warpgroup of a persistent block begins a step or two behind the one before it
-            (`wpk.schedules.wgmma.persistent.lag_steps`), so that it stores its rows while others multiply.
+            (`WgmmaShape::lag` of shape.cuh), so that it stores its rows while others multiply.
     """
 
     block_m: int
