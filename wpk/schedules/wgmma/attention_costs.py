@@ -11,7 +11,7 @@ from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.boxed_rows import ELEMENT, tile_bytes, whole_slices, widest_swizzle
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
-from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma.group import AWAITED_CYCLES, GROUP_ROWS, GROUP_THREADS, WARP
 from wpk.targets import Target
 
 _OTHER_REGISTERS = (
@@ -128,7 +128,8 @@ def _chain(problem: Attention, columns: Columns, target: Target, softmax: Floats
         2.0 * GROUP_ROWS * keys * whole_slices(size) / rate
         for size in (problem.depth, problem.width)
     )
-    way = scores + softmax + _STEP_CYCLES + values / np.ceil(problem.keys / np.maximum(keys, 1))
+    step = softmax + _STEP_CYCLES + AWAITED_CYCLES * columns["pingpong"]
+    way = scores + step + values / np.ceil(problem.keys / np.maximum(keys, 1))
     counted = groups * (scores + values) / columns["stages"]
     chain: Floats = np.maximum(way - counted, 0.0)
     return chain

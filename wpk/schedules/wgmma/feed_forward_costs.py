@@ -14,7 +14,7 @@ from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes, stores
 from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.boxed_rows import ELEMENT, tight_swizzle, tile_bytes, whole_slices
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
-from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma.group import AWAITED_CYCLES, GROUP_ROWS, GROUP_THREADS, WARP
 from wpk.schedules.wgmma.persistent import in_turn, turns
 from wpk.targets import Target
 
@@ -138,7 +138,8 @@ def _chain(problem: FeedForward, columns: Columns, target: Target, own: Floats) 
         2.0 * GROUP_ROWS * block_n * whole_slices(size) / rate for size in (problem.k, problem.n)
     )
     steps = np.ceil(problem.hidden_size / block_n)
-    way = up + own + _STEP_CYCLES + (down + _TILE_CYCLES) / steps
+    step = own + _STEP_CYCLES + AWAITED_CYCLES * columns["pingpong"]
+    way = up + step + (down + _TILE_CYCLES) / steps
     counted = groups * (up + down) / columns["stages"]
     chain: Floats = np.maximum(way - counted, 0.0)
     return chain
