@@ -57,6 +57,9 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "wpk.schedules.wgmma.attention_costs": (
         *("_FOLDED_SLOTS", "_STEP_SLOTS", "_RESCALED_SLOTS", "_END_SLOTS", "_STEP_CYCLES"),
     ),
+    "wpk.schedules.wgmma.feed_forward_costs": (
+        *("_ISSUE_CYCLES", "_END_SLOTS", "_STEP_SLOTS", "_STEP_CYCLES", "_TILE_CYCLES"),
+    ),
     "wpk.schedules.tiles.groups": (
         *("_CHAIN_CYCLES", "_TILE_CYCLES", "_PRODUCT_CYCLES", "_NAN_CYCLES"),
     ),

@@ -1,7 +1,7 @@
 """Today's models choose, of recorded problems, schedules that are nearly the fastest: where little is measured, they decide.
 
 What was recorded of one problem is the best that anybody found: in tests/replay/h100 of 22 problems, most at batch 1, in fp16, fp32
-and tf32, and in tests/replay/h200 of 16 at batch 32, in fp16.
+and tf32, in tests/replay/h200 of 16 at batch 32, in fp16, and in tests/replay/h200-beside of 5 more that compute beside products.
 """
 
 from dataclasses import dataclass, replace
@@ -44,6 +44,7 @@ class Held:
 HELD = {
     "h100": Held(22, 1.05, 1.2, 1.14, {"resnet50.stem.fp16": 1.45, "gpt2.decode.fp16": 1.3}),
     "h200": Held(16, 1.02, 1.08, 1.1, {}),
+    "h200-beside": Held(5, 1.01, 1.03, 1.05, {}),
 }
 """By folder. Known are three channels, whose fastest kernels read words; and a product of one row, recorded before a
 template for few rows was."""

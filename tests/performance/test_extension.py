@@ -60,6 +60,10 @@ def test_a_block_that_fits_no_sm_scores_zero(make_work: Make) -> None:
         ({"threads": 128, "registers": 32, "shared_bytes": 227 * 1024}, 1),
         ({"threads": 128, "registers": 32, "shared_bytes": 228 * 1024}, 0),
         ({"threads": 40, "registers": 255}, 4),  # two warps: 65536 / (256 * 64)
+        ({"threads": 160, "registers": 168}, 2),  # three warps on each of four schedulers, of five
+        ({"threads": 160, "registers": 169}, 1),  # two: 65536 / (176 * 160) is 2.3
+        ({"threads": 288, "registers": 96}, 2),  # five: of nine
+        ({"threads": 288, "registers": 97}, 1),  # four
     ],
 )
 def test_occupancy_is_the_least_that_a_resource_allows(

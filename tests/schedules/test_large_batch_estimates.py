@@ -58,6 +58,15 @@ def test_scores_of_one_step_leave_room_for_other_blocks() -> None:
     assert set(resident[alone].tolist()) == {2.0}
 
 
+@pytest.mark.parametrize(("keys", "measured"), [(32, 1.065), (48, 1.457)])
+def test_turns_cost_a_wait_and_with_48_keys_a_block(keys: int, measured: float) -> None:
+    """Of ViT's heads with three stages, on an H200 (tests/replay/h200-beside): an SM holds one block of 48 keys in turns, or two."""
+    columns, seconds = _estimates(_heads("vit.attention_b32.fp16"), H200)
+    alike = (columns["warpgroups"] == 2) & (columns["block_n"] == keys) & (columns["stages"] == 3)
+    plain, turns = (seconds[alike & (columns["pingpong"] == each)] for each in (0, 1))
+    assert turns / plain == pytest.approx(measured, rel=0.04)
+
+
 def test_a_kernel_at_batch_1_is_estimated_between_its_time_in_the_engine_and_alone() -> None:
     """Albert's attention, 12 heads of 384 tokens (benchmarks/results/h100-zoo.json)."""
     joined = _heads("bert.attention_b32.fp16")

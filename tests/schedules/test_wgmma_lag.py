@@ -29,7 +29,6 @@ from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma import costs
 from wpk.schedules.wgmma.consumer_registers import product_registers
 from wpk.schedules.wgmma.multicast import COLUMNS, ROWS
-from wpk.schedules.wgmma.persistent import lag_steps
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
@@ -104,14 +103,15 @@ def test_what_goes_through_registers_begins_at_once() -> None:
     assert GEMM.axes(dense(), H200)["lag"] == (0,)
 
 
-def test_models_count_what_is_stored_while_others_multiply() -> None:
+def test_models_expect_nothing_of_a_lag() -> None:
+    """Eight pairs of this problem's kernels took 1.012 times as long with one (tests/replay/h200-beside)."""
     problem = by_columns(matmul(6304, 3072, 768))
     least = bound(problem, H200)
     at_once, behind = (
         float(estimate(GEMM.work(problem, each.columns(), H200), least, H200)[0])
         for each in (LARGE, replace(LARGE, lag=1))
     )
-    assert 0.9 * at_once < behind < at_once
+    assert behind == at_once
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,7 @@ def test_a_planted_fault_is_seen(
     [(128, 2, 1), (128, 3, 1), (128, 4, 2), (128, 8, 2), (192, 3, 1), (192, 4, 1), (192, 6, 2)],
 )
 def test_the_lag_leaves_the_producer_two_stages(rows: int, stages: int, steps: int) -> None:
-    """As the header counts it."""
     schedule = replace(BEHIND, block_m=rows, stages=stages)
-    assert lag_steps(np.asarray([rows // 64]), schedule.columns())[0] == steps
     (source,) = GEMM.instantiate(dense(4096, 768, 768), schedule)
     said = (
         f"static_assert(wpk::WgmmaShape<Problem::Multiply, Schedule, 768, false>::lag == {steps});"

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wpk.performance.occupancy import WARP
+from wpk.performance.occupancy import SCHEDULERS, WARP
 from wpk.performance.units import ordinary_peak, tensor_peak
 from wpk.performance.work import Floats, Work
 from wpk.targets import Target
-
-SCHEDULERS = 4
-"""Warp schedulers of an SM, each with a quarter of its units (Volta and later, whitepapers)."""
 
 FILL_CYCLES = 300
 """Latency of a load that L2 answers: 263 cycles on an H100 (arXiv 2402.13499), and a queue; fitted."""

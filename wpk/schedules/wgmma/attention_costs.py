@@ -11,14 +11,20 @@ from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.boxed_rows import ELEMENT, tile_bytes, whole_slices, widest_swizzle
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
-from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma.group import AWAITED_CYCLES, GROUP_ROWS, GROUP_THREADS, WARP
 from wpk.targets import Target
 
 _OTHER_REGISTERS = (
-    38  # addresses, descriptors, and what a row keeps; read, as the next one, from ptxas reports
+    38  # addresses, descriptors, and what a row keeps; read, as the next ones, from ptxas reports
 )
 _LOADING_REGISTERS = 30  # addresses of the scores' operands
 _TWO_STEPS = 8  # of two steps, which ptxas unrolls and mixes: those of 128 keys took 170 to 195 where they could have them
+_TAKEN_REGISTERS, _TURNING_REGISTERS = 20, 4
+"""What ptxas takes of what it could have, instead of `_OTHER_REGISTERS`, beside a sixteenth of the elements of a key and a value;
+and more in turns. Of 80 kernels of 32 to 128 keys and 32 to 128 elements those without turns take as many or up to 6 more, those
+in turns 8 fewer to 4 more. How many blocks an SM holds depends on it: two warpgroups of 48 keys of 64 elements take 96, with
+which it holds two blocks, and 102 in turns, with which it holds one (docs/decisions/0100-beside-products.md)."""
+
 _WEIGHED_REGISTERS, _VALUED_REGISTERS = 6, 30
 """The same of a block whose keys are all in one step: beside scores that become weights, and beside weights whose values are
 added up. Blocks of 64 to 192 keys of 32 to 128 elements have at most 9 fewer."""
@@ -71,7 +77,9 @@ def shared_bytes(problem: Attention, columns: Columns) -> Floats:
 
 def limits(problem: Attention, target: Target) -> tuple[Limit, ...]:
     """Return what a block may take on the target."""
-    return shared_limit(target), *handed_registers.limits(_consumer_registers(problem))
+    return shared_limit(target), *handed_registers.limits(
+        _consumer_registers(problem, _enough(problem))
+    )
 
 
 def work(problem: Attention, columns: Columns, target: Target) -> Work:
@@ -92,7 +100,7 @@ def work(problem: Attention, columns: Columns, target: Target) -> Work:
         blocks=np.ceil(problem.queries / rows) * problem.leading.value * problem.batch[1],
         threads=count,
         shared_bytes=shared_bytes(problem, columns),
-        registers=handed_registers.launched(_needed(problem, columns), columns["warpgroups"]),
+        registers=_launched(problem, columns),
         block_flops=products,
         thread_flops=products / count,
         block_transactions=read / target.transaction_bytes,
@@ -120,7 +128,8 @@ def _chain(problem: Attention, columns: Columns, target: Target, softmax: Floats
         2.0 * GROUP_ROWS * keys * whole_slices(size) / rate
         for size in (problem.depth, problem.width)
     )
-    way = scores + softmax + _STEP_CYCLES + values / np.ceil(problem.keys / np.maximum(keys, 1))
+    step = softmax + _STEP_CYCLES + AWAITED_CYCLES * columns["pingpong"]
+    way = scores + step + values / np.ceil(problem.keys / np.maximum(keys, 1))
     counted = groups * (scores + values) / columns["stages"]
     chain: Floats = np.maximum(way - counted, 0.0)
     return chain
@@ -156,28 +165,48 @@ def _is_folded(expression: Expression) -> bool:
     return False
 
 
+def _launched(problem: Attention, columns: Columns) -> Floats:
+    """Count the registers with which a thread begins: no more than ptxas takes of what it could have."""
+    launched = handed_registers.launched(_needed(problem, columns), columns["warpgroups"])
+    taken = _consumer_registers(problem, _taken(problem))
+    registers: Floats = np.minimum(launched, value_of(taken, columns))
+    return registers
+
+
 def _needed(problem: Attention, columns: Columns) -> NDArray[np.int64]:
-    """Count the registers of a consumer's thread."""
-    needed: NDArray[np.int64] = value_of(_consumer_registers(problem), columns)
+    """Count the registers of a consumer's thread that are enough."""
+    needed: NDArray[np.int64] = value_of(_consumer_registers(problem, _enough(problem)), columns)
     return needed
 
 
-def _consumer_registers(problem: Attention) -> str:
-    """Of scores, their weights of 16 bits, their operands, the weighted values, and the rest.
+def _enough(problem: Attention) -> str:
+    """Of more than one step, beside what is counted: what is enough."""
+    if problem.lengths is not None:  # how many steps there are is not known before a run
+        return str(_OTHER_REGISTERS)
+    return f"{_OTHER_REGISTERS} + {_TWO_STEPS} * ({problem.keys} <= 2 * block_n)"
+
+
+def _taken(problem: Attention) -> str:
+    """The same as ptxas takes it."""
+    sixteenth = (whole_slices(problem.depth) + whole_slices(problem.width)) // 16
+    return f"{sixteenth + _TAKEN_REGISTERS} + {_TURNING_REGISTERS} * pingpong"
+
+
+def _consumer_registers(problem: Attention, others: str) -> str:
+    """Of scores, their weights of 16 bits, their operands, the weighted values, and others.
 
     Where one step has all keys, scores are weights before values are added up; three quarters of the weights live beside them.
     """
     operands, values = len(problem.scores.operands), whole_slices(problem.width) // 2
     loading = _LOADING_REGISTERS * (operands > 0)
-    counted = f"{3 + 2 * operands} * block_n // 4 + {values + _OTHER_REGISTERS + loading}"
-    if problem.lengths is not None:  # how many steps there are is not known before a run
+    counted = f"{3 + 2 * operands} * block_n // 4 + {values + loading} + {others}"
+    if problem.lengths is not None:
         return counted
     weighed = f"{11 + 8 * operands} * block_n // 16 + {_WEIGHED_REGISTERS}"
     valued = f"block_n // 4 + {values + _VALUED_REGISTERS}"
-    two = f"{_TWO_STEPS} * ({problem.keys} <= 2 * block_n)"
     more = f"block_n < {problem.keys}"
     one = f"max({weighed}, {valued}) + {loading}"
-    return f"(1 - ({more})) * ({one}) + ({more}) * ({counted} + {two})"
+    return f"(1 - ({more})) * ({one}) + ({more}) * ({counted})"
 
 
 def _tile_bytes(rows: NDArray[np.int64], columns: int) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
-from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
+from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work
 from wpk.problems import ClampedConvolution, Convolution, Matmul
 from wpk.schedules.matrix_epilogue import stores_by_columns
 from wpk.schedules.row_norm import (
@@ -21,7 +21,7 @@ from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.consumer_registers import needed
 from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP, consumer_groups
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
-from wpk.schedules.wgmma.persistent import in_turn, lag_steps, staged_columns, turns
+from wpk.schedules.wgmma.persistent import in_turn, staged_columns
 from wpk.schedules.wgmma.residual import residual_of
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth
 from wpk.targets import Target
@@ -39,10 +39,6 @@ _MEMORY_FETCHES = 3.0
 900 cycles. An assumption, for problems whose bytes L2 does not hold."""
 
 _BOX_FRAGMENTS = 4  # of 16 elements in a row of a box
-_STORED_BESIDE = 0.2
-"""Part of what could be stored while other warpgroups multiply that is: of a normed product of 6304 rows with GELU on an H200; one
-without GELU gained nothing."""
-
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 _MOMENTS_WAIT = 2.0
@@ -192,25 +188,7 @@ def work(
     )
     tiles = moments_moved(tiles, problem, columns, target)
     tiles = _with_moments(tiles, problem, columns)
-    return in_turn(_stored_beside(tiles, consumer_groups(columns), columns, target), columns)
-
-
-def _stored_beside(tiles: Work, groups: Floats, columns: Columns, target: Target) -> Work:
-    """Return the work of tiles some of whose sums are stored while other warpgroups multiply.
-
-    That is as much of what one warpgroup stores as it lags behind, where the others multiply as long; but not of a
-    block's last tile.
-    """
-    peak = None if tiles.unit is None else tensor_peak(tiles.unit, target)
-    if peak is None:
-        return tiles
-    tile = tiles.block_flops * target.sm_count * target.clock / (peak * WARPGROUP_SHARE)
-    step, own = tile / np.maximum(tiles.steps, 1), np.maximum(tiles.end_slots, 1.0)
-    beside = np.minimum(lag_steps(groups, columns) * step / own, 1.0) * np.minimum(
-        tile / (groups * own), 1.0
-    )
-    followed = 1 - 1 / turns(tiles.blocks, columns)
-    return replace(tiles, end_slots=tiles.end_slots * (1 - _STORED_BESIDE * beside * followed))
+    return in_turn(tiles, columns)
 
 
 def _with_moments(tiles: Work, problem: Convolution | Matmul, columns: Columns) -> Work:

@@ -14,9 +14,6 @@ from wpk.targets import Target
 STAGED_COLUMNS = 64
 """That a warp of a persistent block takes through its staging at once, at most (Warpgroups::Staged)."""
 
-_MOST_LAG = 2  # steps
-_PRODUCED = 2  # stages that the producer keeps
-
 _OF_SM = (1, 2, 3, 4)  # blocks: more have tiles so small that L2 is the limit
 _TILE = 64  # rows and columns of the smallest tiles that are worth it
 
@@ -42,18 +39,6 @@ def apart_axis(persistent: tuple[int, ...], precision: Precision) -> tuple[int, 
         precision: Of the product.
     """
     return (0, 1) if len(persistent) > 1 and precision is not Precision.FP32 else (0,)
-
-
-def lag_steps(groups: Floats, columns: Columns) -> Floats:
-    """Count the steps that a warpgroup begins behind the one before it (WgmmaShape::lag).
-
-    Args:
-        groups: Consumer warpgroups of a block.
-        columns: Schedules.
-    """
-    between = np.floor((columns["stages"] - _PRODUCED) / np.maximum(groups - 1, 1.0))
-    steps: Floats = columns["lag"] * np.clip(between, 1.0, _MOST_LAG)
-    return steps
 
 
 def persistent_limits(target: Target) -> tuple[Limit, ...]:

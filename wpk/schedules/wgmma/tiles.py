@@ -66,7 +66,7 @@ class WgmmaSchedule(Schedule):
         residual: Tiles of the epilogue's residual that are in shared memory at once; 0 where the epilogue reads it
             from global memory.
         lag: 1 where each consumer warpgroup of a persistent block begins a step or two behind the one before it
-            (`wpk.schedules.wgmma.persistent.lag_steps`), so that it stores its rows while others multiply.
+            (`WgmmaShape::lag` of shape.cuh), so that it stores its rows while others multiply.
     """
 
     block_m: int
@@ -201,11 +201,18 @@ def useful_limits(product: Multicast, precision: Precision, target: Target) -> S
             "stages == 2 or stages <= steps",
             "the pipeline has no more stages than a block has steps",
         ),
+        *([_SPILLING] if precision is Precision.FP32 else ()),
         *target_limits(target, WHOLE_WARPGROUPS),
         useful_split(target),
         *product.limits(depth, many),
     )
 
+
+_SPILLING = Limit(
+    "persistent == 0 or share != 1 or block_n != 64 or block_k != 64 or stages != 3",
+    "ptxas spills a register of persistent tiles of 64 columns whose three stages of 64 elements are multicast",
+)
+"""Of convolutions of 64 channels in fp32, by NVRTC 13.5; no other of their persistent tiles that are handed registers does."""
 
 AT_ONCE = Limit(
     "pingpong == 0 and lag == 0",
