@@ -12,7 +12,8 @@ from wpk.checks.unchanged import UnchangedNodes
 from wpk.lowering.flat_graph import FlatNode, flatten
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
-m (float[2,9] x, float[9] c, float[9,9] w) => (float[2,9] y)
+m (float[2,9] x) => (float[2,9] y)
+<float[9] c = {0}, float[1] w = {0}>
 {
     a = Mul(x, c)
     b = Gemm<alpha = 2.0>(a, w)
