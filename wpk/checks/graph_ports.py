@@ -46,11 +46,14 @@ def faults_of_ports(original: FlatGraph, rewritten: FlatGraph) -> list[Fault]:
         for name in original.outputs
         if name not in rewritten.outputs
     ]
-    return faults + _fixed(original, rewritten)
+    return faults
 
 
-def _fixed(original: FlatGraph, rewritten: FlatGraph) -> list[Fault]:
-    """Tensors that the model computes from what inputs hold, and the rewritten graph from constants alone."""
+def fixed_tensors(original: FlatGraph, rewritten: FlatGraph) -> list[Fault]:
+    """Return tensors that the model computes from what inputs hold, if they hold anything, and the rewritten graph from constants.
+
+    The arguments are those of `faults_of_ports`.
+    """
     its, moving = moving_tensors(original), moving_tensors(rewritten)
     made = [(name, "a constant", name) for name in rewritten.constants]
     made += [

@@ -12,7 +12,7 @@ rewritten graph computes never enters a limit.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,12 @@ from wpk.checks.bounded import KERNELS, Arithmetic, Floats
 from wpk.checks.compare import same_numbers
 from wpk.checks.evaluation import Evaluation, Opinions, draws
 from wpk.checks.float64_nodes import Array, widened
-from wpk.checks.graph_ports import faults_of_ports
+from wpk.checks.graph_ports import faults_of_ports, fixed_tensors
 from wpk.checks.original_values import ALGEBRA, OriginalValues
 from wpk.checks.samples.batch import Batch
 from wpk.checks.samples.few import FewSamples, SomeOf
 from wpk.checks.unchanged import UnchangedNodes
+from wpk.checks.unmoved import moving_tensors
 from wpk.dtypes import is_float
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
@@ -149,8 +150,14 @@ class _Walk:
         self.unjudged = Counter(name for node in rewritten.nodes for name in set(node.known_as))
         self.judged: set[str] = set()
         self.found = PassComparison()
-        for name, operator, words in faults_of_ports(original, rewritten):
+        fixed = (f for f in fixed_tensors(original, rewritten) if self._moves(original, f.tensor))
+        for name, operator, words in (*faults_of_ports(original, rewritten), *fixed):
             self.found.differences.append(Difference(name, operator, (), words))
+
+    def _moves(self, original: FlatGraph, name: str) -> bool:
+        """Whether the original computes a tensor from elements of inputs, and not of such as have none."""
+        part = replace(original, nodes=tuple(self.original.region(name, ())))
+        return name in moving_tensors(part, lambda each: self.original.value(each).size == 0)
 
     def compare(self, tell: Callable[[], None]) -> PassComparison:
         for name, constant in self.rewritten.constants.items():

@@ -43,7 +43,7 @@ class UnchangedNodes:
         self._makers = {name: n.proto for n in original.nodes for name in n.proto.output if name}
         self._its_constants, self._value = original.constants, value
         self._constants = dict(rewritten.constants)
-        self.names = {name: name for name in original.inputs if name not in rewritten.constants}
+        self.names = {name: name for name in original.inputs}
 
     def add_constant(self, node: onnx.NodeProto, values: Mapping[str, Array]) -> None:
         """Note what a node of the rewritten graph made that reads nothing."""
