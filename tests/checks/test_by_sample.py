@@ -308,6 +308,11 @@ WHOLE: dict[str, Case] = {
         {"x": _array(N, 8)},
         {"w": _array(3, 8)},
     ),
+    "weights times a matrix for each sample": (
+        [make_node("MatMul", ["w", "x"], ["y"])],
+        {"x": _array(N, 8, 4)},
+        {"w": _array(3, 8)},
+    ),
     "a vector times weights": (
         [make_node("MatMul", ["x", "w"], ["y"])],
         {"x": _array(N)},
