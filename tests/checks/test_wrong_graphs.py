@@ -18,6 +18,7 @@ PLAIN = "m (float[2,3] x) => (float[2,3] y) { a = Relu(x)  y = Exp(a) }"
 TWO = "m (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Relu(x)  z = Exp(x) }"
 DRAWN = "m (float[2,3] x) => (float[2,3] y) { r = RandomNormalLike(x)  y = Add(r, x) }"
 WHOLE = "m (float[2,3] x) => (int64[2,3] y) { f = Floor(x)  y = Cast<to = 7>(f) }"
+BYTES = "m (float[2,3] x) => (uint8[2,3] y) <float s = {1}, uint8 z = {0}> { y = QuantizeLinear(x, s, z) }"
 
 Inputs = Mapping[str, np.ndarray]
 
@@ -102,6 +103,11 @@ def _whole_numbers_in_floating_point(graph: gs.Graph) -> None:
     _node(graph, "Cast").attrs["to"] = onnx.TensorProto.FLOAT
 
 
+def _signed(graph: gs.Graph) -> None:
+    """The same bits: 0."""
+    _node(graph, "QuantizeLinear").inputs[2] = gs.Constant("signed", np.array(0, np.int8))
+
+
 @pytest.mark.parametrize(
     ("model", "change", "differ"),
     [
@@ -116,6 +122,7 @@ def _whole_numbers_in_floating_point(graph: gs.Graph) -> None:
         (TWO, _name_used_twice, "y"),
         (DRAWN, _drawn_wider, "r"),
         (DRAWN, _drawn_once, "r"),
+        (BYTES, _signed, "y"),
         (WHOLE, _narrow, "y"),
         (WHOLE, _whole_numbers_in_floating_point, "y"),
     ],
