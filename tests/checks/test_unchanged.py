@@ -177,7 +177,9 @@ def _small(body: str, opset: int = 17) -> gs.Graph:
 
 
 def test_a_missing_operand_is_missing_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    original, rewritten = (_small("h = Constant<value_float = 0.5>()  y = Clip(x, h)") for _ in "ab")
+    original, rewritten = (
+        _small("h = Constant<value_float = 0.5>()  y = Clip(x, h)") for _ in "ab"
+    )
     for graph in (original, rewritten):
         _node(graph, "Clip").inputs.insert(1, gs.Variable.empty())
     assert _kept(original, rewritten, monkeypatch) == ["h", "y"]

@@ -155,6 +155,17 @@ def test_no_number_of_a_tensor_hides_the_others(right: str, wrong: str, x: np.nd
     assert _found(original, _graph(text.replace("BODY", wrong)), {"x": x}) != []
 
 
+def test_a_large_number_times_nothing_allows_nothing() -> None:
+    """A mask that masks nothing, and scores: what is computed has other names, so that all of it is one region."""
+    text = """m (float[2,3] x, float[2,3] mask) => (float[2,3] y) <float one = {1}, float low = {-3e38}>
+    { a1 = Sub(one, mask)  m1 = Mul(a1, low)  s1 = Mul(x, x)  y = Add(s1, m1) }"""
+    inputs = {"x": X, "mask": np.ones((2, 3), np.float32)}
+    other = text.replace("1 =", "2 =").replace("1,", "2,").replace("1)", "2)")
+    assert _found(_graph(text), _graph(other), inputs) == []
+    wrong = other.replace("Mul(x, x)", "Abs(x)")
+    assert _found(_graph(text), _graph(wrong), inputs) == ["y"]
+
+
 def test_an_output_is_compared_by_its_own_name_whatever_a_body_calls_it() -> None:
     original, rewritten = _graph(PLAIN), flatten(_graph(PLAIN.replace("Exp(a)", "Sin(a)")))
     *others, last = rewritten.nodes
