@@ -130,7 +130,9 @@ CUT: dict[str, Case] = {
 WORDS: dict[str, Case] = {
     "a norm and a product, heads apart": (
         [
-            make_node("Constant", [], ["t"], value_ints=[2, N, 2, -1]),
+            make_node(
+                "Constant", [], ["t"], value=onnx.numpy_helper.from_array(np.array([2, N, 2, -1]))
+            ),
             make_node("LayerNormalization", ["x", "g"], ["n"]),
             make_node("MatMul", ["n", "w"], ["p"]),
             make_node("Add", ["p", "b"], ["s"]),
@@ -307,6 +309,11 @@ WHOLE: dict[str, Case] = {
         [make_node("Transpose", ["w"], ["t"]), make_node("MatMul", ["x", "t"], ["y"])],
         {"x": _array(N, 8)},
         {"w": _array(3, 8)},
+    ),
+    "matrices that meet some for each sample": (
+        [make_node("MatMul", ["x", "z"], ["y"])],
+        {"x": _array(N, 4, 8), "z": _array(N, N, 8, 3)},
+        {},
     ),
     "weights times a matrix for each sample": (
         [make_node("MatMul", ["w", "x"], ["y"])],
