@@ -443,6 +443,12 @@ def test_is_cut_and_gives_what_the_whole_gives(case: str, monkeypatch: pytest.Mo
     assert parts.memory.shape == whole.memory.shape
 
 
+@pytest.mark.parametrize(("axes", "fits"), [([2], True), ([-1, 1], False)])
+def test_axes_may_be_an_attribute_of_a_mean(axes: list[int], fits: bool) -> None:
+    node = make_node("ReduceMean", ["x"], ["y"], axes=axes)
+    assert (chain_along([node], ["y"], {"x": _array(2, N, 8)}, {}, 1) is not None) == fits
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_two_samples_are_enough(count: int) -> None:
     node = make_node("Relu", ["x"], ["y"])
