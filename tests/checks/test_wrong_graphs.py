@@ -19,6 +19,9 @@ TWO = "m (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Relu(x)  z = Exp(x
 DRAWN = "m (float[2,3] x) => (float[2,3] y) { r = RandomNormalLike(x)  y = Add(r, x) }"
 WHOLE = "m (float[2,3] x) => (int64[2,3] y) { f = Floor(x)  y = Cast<to = 7>(f) }"
 BYTES = "m (float[2,3] x) => (uint8[2,3] y) <float s = {1}, uint8 z = {0}> { y = QuantizeLinear(x, s, z) }"
+HALVES = """m (float[2,3] x) => (float[1,2] y, float[1,2] z, float[2,2] q, float[2] f)
+<float h = {0}, float[2] c = {1, 2}, float[2] k = {3, 4}, int64[1] first = {0}, int64[1] last = {2}, int64[1] axis = {1}>
+{ r = Max(x, h)  s = Slice(r, first, last, axis)  y, z = Split(s)  q = Mul(s, c)  f = Cast<to = 1>(k) }"""
 
 Inputs = Mapping[str, np.ndarray]
 
@@ -103,6 +106,31 @@ def _whole_numbers_in_floating_point(graph: gs.Graph) -> None:
     _node(graph, "Cast").attrs["to"] = onnx.TensorProto.FLOAT
 
 
+def _outputs_exchanged(graph: gs.Graph) -> None:
+    node = _node(graph, "Split")
+    node.outputs = list(node.outputs)[::-1]
+
+
+def _one_operand_more(graph: gs.Graph) -> None:
+    _node(graph, "Max").inputs.append(gs.Constant("more", np.array(0.75, np.float32)))
+
+
+def _constant_seen_otherwise(graph: gs.Graph) -> None:
+    node = _node(graph, "Mul")
+    node.inputs[1] = gs.Constant("turned", node.inputs[1].values.reshape(2, 1))
+
+
+def _constant_of_the_same_bits(graph: gs.Graph) -> None:
+    node = _node(graph, "Cast")
+    node.inputs[0] = gs.Constant("bits", node.inputs[0].values.view(np.int32))
+
+
+def _operand_computed(graph: gs.Graph) -> None:
+    node, other = _node(graph, "Mul"), gs.Variable("other")
+    graph.nodes.insert(0, gs.Node("Exp", "exp", {}, [node.inputs[1]], [other]))
+    node.inputs[1] = other
+
+
 def _signed(graph: gs.Graph) -> None:
     """The same bits: 0."""
     _node(graph, "QuantizeLinear").inputs[2] = gs.Constant("signed", np.array(0, np.int8))
@@ -123,6 +151,11 @@ def _signed(graph: gs.Graph) -> None:
         (DRAWN, _drawn_wider, "r"),
         (DRAWN, _drawn_once, "r"),
         (BYTES, _signed, "y"),
+        (HALVES, _outputs_exchanged, "y"),
+        (HALVES, _one_operand_more, "r"),
+        (HALVES, _operand_computed, "q"),
+        (HALVES, _constant_seen_otherwise, "q"),
+        (HALVES, _constant_of_the_same_bits, "f"),
         (WHOLE, _narrow, "y"),
         (WHOLE, _whole_numbers_in_floating_point, "y"),
     ],

@@ -63,8 +63,8 @@ class UnchangedNodes:
 
     def _are_same(self, mine: str, its: str) -> bool:
         """Whether operands of both graphs are the same, or both are missing."""
-        if not mine or not its:
-            return mine == its
+        if not mine:
+            return not its
         if mine in self.names:
             return self.names[mine] == its
         own, other = self._constants.get(mine), self._constant(its)
