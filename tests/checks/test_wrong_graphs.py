@@ -208,6 +208,15 @@ def test_an_output_is_compared_by_its_own_name_whatever_a_body_calls_it() -> Non
     assert [each.tensor for each in found.differences] == ["y"]
 
 
+def test_outputs_without_a_name_are_not_one_tensor() -> None:
+    text = """m (float[2,3] x) => (int64[2,1] y, int64[2,1] z) <int64[1] k = {1}>
+    { a, y = TopK(x, k)  b, z = TopK<largest = 0>(x, k) }"""
+    graph = _graph(text)
+    for node in graph.nodes:
+        node.outputs[0] = gs.Variable.empty()
+    assert _found(graph, graph, {"x": X}) == []
+
+
 def test_what_is_computed_of_no_elements_may_be_a_constant() -> None:
     text = "m (float[0] x) => (float y) { p = ReduceProd<keepdims = 0>(x)  y = Neg(p) }"
     rewritten = _graph(text)
