@@ -264,8 +264,9 @@ class _Walk:
             return True
         self.found.bounded += 1
         region = self.original.region(name, cut)
-        exact = arithmetic is None or any(draws(node.proto) for node in region)
-        allowed = np.zeros(()) if exact else self.original.allowed(name, arithmetic, cut)
+        allowed: Floats = np.zeros(())
+        if arithmetic is not None and not any(draws(node.proto) for node in region):
+            allowed = self.original.allowed(name, arithmetic, cut)
         wrong = _difference(value, right, allowed)
         if wrong is not None:
             nodes = tuple(node.operator for node in region)
