@@ -140,7 +140,9 @@ CUT: dict[str, Case] = {
 WORDS: dict[str, Case] = {
     "a norm and a product, heads apart": (
         [
-            make_node("Constant", [], ["t"], value_ints=[2, N, 2, -1]),
+            make_node(
+                "Constant", [], ["t"], value=onnx.numpy_helper.from_array(np.array([2, N, 2, -1]))
+            ),
             make_node("LayerNormalization", ["x", "g"], ["n"]),
             make_node("MatMul", ["n", "w"], ["p"]),
             make_node("Add", ["p", "b"], ["s"]),
@@ -159,7 +161,7 @@ WORDS: dict[str, Case] = {
     "words that are joined, some channels of each": (
         [
             make_node("Split", ["x", "sizes"], ["a", "b"], axis=-1),
-            make_node("Concat", ["b", "a"], ["y"], axis=0),
+            make_node("Concat", ["b", "a"], ["y"], axis=-1),
         ],
         {"x": _array(1, N, 8)},
         {"sizes": np.array([4, 4])},
@@ -248,6 +250,47 @@ NO_WORDS: dict[str, Case] = {
         {"x": _array(2, N, 8)},
         {"c": _array(2, N, 8)},
     ),
+    "samples and channels exchanged, and joined again": (
+        [
+            make_node("Transpose", ["x"], ["c"], perm=[2, 1, 0]),
+            _target(2, N, -1),
+            make_node("Reshape", ["c", "t"], ["y"]),
+        ],
+        {"x": _array(2, N, 8)},
+        {},
+    ),
+    "more samples, and fewer again": (
+        [
+            make_node("Concat", ["x", "x"], ["c"], axis=0),
+            _target(1, N, -1),
+            make_node("Reshape", ["c", "t"], ["y"]),
+        ],
+        {"x": _array(1, N, 8)},
+        {},
+    ),
+    "fewer samples, and more again": (
+        [
+            make_node("Slice", ["x", "a", "b", "a"], ["c"]),
+            _target(2, N, -1),
+            make_node("Reshape", ["c", "t"], ["y"]),
+        ],
+        {"x": _array(2, N, 8)},
+        {"a": np.array([0]), "b": np.array([1])},
+    ),
+    "samples apart, and more of them again": (
+        [
+            make_node("Split", ["x", "sizes"], ["c", "d"], axis=0),
+            _target(2, N, -1),
+            make_node("Reshape", ["c", "t"], ["y"]),
+        ],
+        {"x": _array(2, N, 8)},
+        {"sizes": np.array([1, 1])},
+    ),
+    "a norm with a number for each word": (
+        [make_node("LayerNormalization", ["x", "g"], ["y"])],
+        {"x": _array(2, N, 8)},
+        {"g": _array(N, 8)},
+    ),
     "an axis in front of words that goes": (
         [make_node("Squeeze", ["x", "a"], ["y"])],
         {"x": _array(1, N, 8)},
@@ -275,6 +318,16 @@ WHOLE: dict[str, Case] = {
     "weights that are transposed": (
         [make_node("Transpose", ["w"], ["t"]), make_node("MatMul", ["x", "t"], ["y"])],
         {"x": _array(N, 8)},
+        {"w": _array(3, 8)},
+    ),
+    "matrices that meet some for each sample": (
+        [make_node("MatMul", ["x", "z"], ["y"])],
+        {"x": _array(N, 4, 8), "z": _array(N, N, 8, 3)},
+        {},
+    ),
+    "weights times a matrix for each sample": (
+        [make_node("MatMul", ["w", "x"], ["y"])],
+        {"x": _array(N, 8, 4)},
         {"w": _array(3, 8)},
     ),
     "a vector times weights": (
@@ -365,6 +418,11 @@ WHOLE: dict[str, Case] = {
         {"x": _array(N, 8)},
         {"sizes": np.array([2, N - 2])},
     ),
+    "weights come out, and are read, too": (
+        [make_node("Neg", ["w"], ["y"]), make_node("Add", ["x", "y"], ["z"])],
+        {"x": _array(N, 8)},
+        {"w": _array(1, 8)},
+    ),
     "weights come out": (
         [make_node("Neg", ["w"], ["y"]), make_node("Relu", ["x"], ["z"])],
         {"x": _array(N, 8)},
@@ -381,7 +439,7 @@ WHOLE: dict[str, Case] = {
 @pytest.mark.parametrize("case", [*CUT, *WORDS])
 def test_is_cut_and_gives_what_the_whole_gives(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     axis, (nodes, batched, fixed) = (0, CUT[case]) if case in CUT else (1, WORDS[case])
-    chain = chain_along(nodes, batched, fixed, axis)
+    chain = chain_along(nodes, ["y"], batched, fixed, axis)
     assert chain is not None
     assert chain.beginning[axis] == N
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
@@ -395,19 +453,25 @@ def test_is_cut_and_gives_what_the_whole_gives(case: str, monkeypatch: pytest.Mo
     assert parts.memory.shape == whole.memory.shape
 
 
+@pytest.mark.parametrize(("axes", "fits"), [([2], True), ([-1, 1], False)])
+def test_axes_may_be_an_attribute_of_a_mean(axes: list[int], fits: bool) -> None:
+    node = make_node("ReduceMean", ["x"], ["y"], axes=axes)
+    assert (chain_along([node], ["y"], {"x": _array(2, N, 8)}, {}, 1) is not None) == fits
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_two_samples_are_enough(count: int) -> None:
     node = make_node("Relu", ["x"], ["y"])
     cut = Cut(0, count) if count > 1 else None
-    assert cut_of_chain([node], {"x": _array(count, 1)}, {}) == cut
-    assert cut_of_chain([node], {"x": _array(count)}, {}) == cut
-    assert cut_of_chain([node], {"x": _array()}, {}) is None
+    assert cut_of_chain([node], ["y"], {"x": _array(count, 1)}, {}) == cut
+    assert cut_of_chain([node], ["y"], {"x": _array(count)}, {}) == cut
+    assert cut_of_chain([node], ["y"], {"x": _array()}, {}) is None
 
 
 @pytest.mark.parametrize("case", [*WHOLE, *NO_WORDS])
 def test_stays_whole(case: str) -> None:
-    axis, found = (0, WHOLE[case]) if case in WHOLE else (1, NO_WORDS[case])
-    assert chain_along(*found, axis) is None
+    axis, (nodes, batched, fixed) = (0, WHOLE[case]) if case in WHOLE else (1, NO_WORDS[case])
+    assert chain_along(nodes, ["y"], batched, fixed, axis) is None
 
 
 @pytest.mark.parametrize(
@@ -425,7 +489,7 @@ def test_words_are_cut_where_samples_are_fewer_than_cores_need(
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(cores))
     nodes = [make_node("MatMul", ["x", "w"], ["y"])]
-    assert cut_of_chain(nodes, {"x": _array(*shape)}, {"w": _array(8, 3)}) == cut
+    assert cut_of_chain(nodes, ["y"], {"x": _array(*shape)}, {"w": _array(8, 3)}) == cut
 
 
 @pytest.mark.parametrize(("cores", "cut"), [(2, Cut(0, 4)), (4, Cut(0, 4)), (5, None)])
@@ -434,7 +498,7 @@ def test_matrices_are_left_to_their_rows_where_samples_are_fewer_than_cores(
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(cores))
     nodes = [make_node("MatMul", ["x", "z"], ["y"])]
-    assert cut_of_chain(nodes, {"x": _array(4, 9, 8), "z": _array(4, 8, 9)}, {}) == cut
+    assert cut_of_chain(nodes, ["y"], {"x": _array(4, 9, 8), "z": _array(4, 8, 9)}, {}) == cut
 
 
 def test_parts_that_are_exchanged_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

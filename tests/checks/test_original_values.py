@@ -101,6 +101,13 @@ def test_epsilon_keeps_its_value() -> None:
     assert allowed(text, [[*X.tolist(), 0.1]]).max() < 1e-11
 
 
+@pytest.mark.parametrize("alpha", [0.5, -1.0])
+def test_powers_of_two_are_exact(alpha: float) -> None:
+    given = f"m (float[3] x) => (float[3] y) {{ y = LeakyRelu<alpha = {alpha}>(x) }}"
+    scalar = f"m (float[3] x) => (float[3] y) <float s = {{{alpha}}}> {{ y = Mul(x, s) }}"
+    assert max(allowed(given, X).max(), allowed(scalar, X).max()) < 8 * FINE
+
+
 def test_a_scalar_is_known_as_well_as_fp32_holds_it() -> None:
     for values, error in (
         ("float s = {0.1}", U),

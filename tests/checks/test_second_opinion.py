@@ -238,6 +238,10 @@ def test_numbers_and_missing_inputs_make_kinds_as_they_should() -> None:
     assert is_new("Clip(a, b)", one, scalar(0.5))
     assert not is_new("Clip(a, b)", 2 * one, scalar(0.25))
     assert is_new('Clip(a, "", b)', one, scalar(0.5))
+    resized, x = 'Resize(a, "", b)', np.ones(5, np.float32)
+    assert is_new(resized, x, np.array([1.5], np.float32))
+    assert is_new(resized, x, np.array([1.45], np.float32))
+    assert not is_new(resized, x, np.array([1.45], np.float32))
     assert is_new("Neg(a)", np.ones(3, np.int32))
     assert is_new("Neg(a)", np.ones(3, np.int64))
 

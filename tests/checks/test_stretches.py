@@ -154,6 +154,8 @@ def test_what_is_put_together_wrongly_is_seen(
         (make_node("MatMul", ["a", "b"], ["y"]), [_array(40, 30), _array(30, 20)]),
         (make_node("MatMul", ["a", "b"], ["y"]), [_array(1, 40, 30), _array(1, 30, 20)]),
         (make_node("MatMul", ["a", "b"], ["y"]), [_array(4, 40, 30), _array(4, 3, 30, 20)]),
+        (make_node("MatMul", ["a", "b"], ["y"]), [_array(3, 1, 9, 7), _array(3, 4, 7, 5)]),
+        (make_node("MatMul", ["a", "a"], ["y"]), [_array(4, 30, 30)] * 2),
         (make_node("Softmax", ["a"], ["y"]), [_array(40, 30)]),
     ],
 )
@@ -180,6 +182,7 @@ SCORES = make_node("MatMul", ["q", "k"], ["s"])
         make_node("Softmax", ["s"], ["y"]),
         make_node("MatMul", ["v", "s"], ["y"]),
         make_node("MatMul", ["s", "s"], ["y"]),
+        make_node("MatMul", ["s", "more"], ["y"]),
         make_node("MatMul", ["s", "mask"], ["y"]),
         make_node("Add", ["s", "k"], ["y"]),
         make_node("Add", ["s", "more"], ["y"]),

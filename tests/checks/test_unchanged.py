@@ -12,7 +12,8 @@ from wpk.checks.unchanged import UnchangedNodes
 from wpk.lowering.flat_graph import FlatNode, flatten
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
-m (float[2,9] x, float[9] c, float[9,9] w) => (float[2,9] y)
+m (float[2,9] x) => (float[2,9] y)
+<float[9] c = {0}, float[1] w = {0}>
 {
     a = Mul(x, c)
     b = Gemm<alpha = 2.0>(a, w)
@@ -154,3 +155,62 @@ def test_the_same_node_of_another_opset_is_computed_again() -> None:
     x = np.random.default_rng(1).standard_normal((2, 3, 4)).astype(np.float32)
     found = compare_graphs(flatten(original), flatten(edited), {"x": x})
     assert [each.tensor for each in found.differences] == ["y"]
+
+
+def _kept(original: gs.Graph, rewritten: gs.Graph, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is computed once in graphs of one input."""
+    seen, has = list[str](), UnchangedNodes.has
+
+    def noted(self: UnchangedNodes, node: FlatNode) -> bool:
+        seen.extend(node.known_as if has(self, node) else ())
+        return has(self, node)
+
+    monkeypatch.setattr(UnchangedNodes, "has", noted)
+    x = np.random.default_rng(1).standard_normal((2, 3)).astype(np.float32)
+    assert not compare_graphs(flatten(original), flatten(rewritten), {"x": x}).differences
+    return seen
+
+
+def _small(body: str, opset: int = 17) -> gs.Graph:
+    head = f'<ir_version: 8, opset_import: ["": {opset}]> m (float[2,3] x) => (float[2,3] y)'
+    return gs.import_onnx(onnx.parser.parse_model(f"{head} {{ {body} }}"))
+
+
+def test_a_missing_operand_is_missing_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    original, rewritten = (
+        _small("h = Constant<value_float = 0.5>()  y = Clip(x, h)") for _ in "ab"
+    )
+    for graph in (original, rewritten):
+        _node(graph, "Clip").inputs.insert(1, gs.Variable.empty())
+    assert _kept(original, rewritten, monkeypatch) == ["h", "y"]
+
+
+def test_what_a_node_makes_of_nothing_is_a_constant_by_any_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    original = _small("h = Constant<value_float = 0.5>()  y = Max(x, h)")
+    rewritten = _small("g = Constant<value_float = 0.5>()  y = Max(x, g)")
+    assert _kept(original, rewritten, monkeypatch) == ["y"]
+
+
+@pytest.mark.parametrize(("opset", "kept"), [(13, ["a", "y"]), (12, ["y"])])
+def test_a_node_is_the_same_in_opsets_that_define_it_alike(
+    opset: int, kept: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most models are raised to one opset, and few of their nodes mean anything else there."""
+    body = "a = Sigmoid(x)  y = Elu(a)"
+    assert _kept(_small(body, opset), _small(body, 20), monkeypatch) == kept
+
+
+BRANCHES = """a = Exp(x)  b = Neg(x)  s = ReduceSum<keepdims = 0>(x)  yes = Cast<to = 9>(s)
+    y = If(yes) <then_branch = one () => (float[2,3] t) { t = Identity(a) },
+                 else_branch = two () => (float[2,3] u) { u = Identity(b) }>"""
+
+
+def test_what_a_branch_reads_is_an_operand(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["a", "b", "s", "yes", "y"]
+    assert _kept(_small(BRANCHES), _small(BRANCHES), monkeypatch) == names
+    wrong = _small(BRANCHES.replace("a = Exp", "a = Sin").replace("b = Neg", "b = Sin"))
+    x = np.ones((2, 3), np.float32)
+    found = compare_graphs(flatten(_small(BRANCHES)), flatten(wrong), {"x": x}).differences
+    assert {"a", "b", "y"} <= {each.tensor for each in found}

@@ -142,7 +142,7 @@ class NodeBody:
         fixed = {self._inputs[i]: array for i in weights if (array := arrays[i]) is not None}
         free = {name: a for name, a in given.items() if a is not None and name not in fixed}
         wide = {name: Ball(widened(array)) for name, array in fixed.items()}
-        cut = cut_of_chain(self._nodes, free, fixed)
+        cut = cut_of_chain(self._nodes, [name for name in self._outputs if name], free, fixed)
         nodes = self._nodes if cut is None else for_parts(self._nodes, fixed, cut.axis)
         doubles = double_names(nodes, _types(given))
         in_double = [computes_in_double(each, doubles) for each in nodes]

@@ -7,7 +7,7 @@ words along axis 1 are cut, if each of them is computed alone, too, as by the no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +37,10 @@ _AXES = (0, 1)
 
 
 def cut_of_chain(
-    nodes: Sequence[onnx.NodeProto], batched: Mapping[str, Array], fixed: Mapping[str, Array]
+    nodes: Sequence[onnx.NodeProto],
+    outputs: Collection[str],
+    batched: Mapping[str, Array],
+    fixed: Mapping[str, Array],
 ) -> Cut | None:
     """Return where a chain of nodes can be cut; None where it cannot be cut, or where nobody can tell.
 
@@ -47,12 +50,13 @@ def cut_of_chain(
 
     Args:
         nodes: The nodes in order; each reads the inputs and what those before it gave.
+        outputs: What comes out, all of which must be cut.
         batched: The inputs that may have a batch.
         fixed: The others: weights.
     """
     found = list[Cut]()
     for axis in _AXES:
-        chain = chain_along(nodes, batched, fixed, axis)
+        chain = chain_along(nodes, outputs, batched, fixed, axis)
         if chain is None:
             continue
         cut = Cut(axis, chain.beginning[axis])
@@ -65,6 +69,7 @@ def cut_of_chain(
 
 def chain_along(
     nodes: Sequence[onnx.NodeProto],
+    outputs: Collection[str],
     batched: Mapping[str, Array],
     fixed: Mapping[str, Array],
     axis: int,
@@ -77,7 +82,8 @@ def chain_along(
     if len(beginning) <= axis or beginning[axis] < 2:
         return None
     chain = Chain(beginning, {name: a.ndim for name, a in batched.items()}, dict(fixed))
-    return chain if all(chain.takes(node) for node in nodes) and chain.ends_cut else None
+    fits = all(chain.takes(node) for node in nodes) and chain.ranks.keys() >= set(outputs)
+    return chain if fits else None
 
 
 def for_parts(

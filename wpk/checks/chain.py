@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import onnx
@@ -21,26 +21,19 @@ _REDUCED = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 
 @dataclass
 class Chain:
-    """What is known of the tensors before a node.
+    """What is known of the tensors before a node. No node changes the axes up to the one that is cut.
 
     Attributes:
         beginning: Extents of the tensors that are cut, up to the axis along which they are.
         ranks: The ranks of these tensors.
         whole: All other tensors. Of those that are computed from weights alone only the shape is right.
-        unread: Those of ``whole`` that nodes computed and none has read.
         multiplies: Whether a node multiplies matrices, both of which are cut, with each other.
     """
 
     beginning: tuple[int, ...]
     ranks: dict[str, int]
     whole: dict[str, Array]
-    unread: set[str] = field(default_factory=set)
     multiplies: bool = False
-
-    @property
-    def ends_cut(self) -> bool:
-        """Tell whether everything that comes out is cut."""
-        return not self.unread
 
     @property
     def axis(self) -> int:
@@ -49,24 +42,19 @@ class Chain:
 
     def takes(self, node: onnx.NodeProto) -> bool:
         """Tell whether a node computes each element of the axis alone, as far as this module knows the operator."""
-        self.unread -= set(node.input)
         if node.op_type == "Constant":
-            self._add_whole(node, constant_of(node))
+            self.whole[node.output[0]] = constant_of(node)
             return True
         if not any(name in self.ranks for name in node.input):
             if node.op_type not in _ELEMENT_WISE:
                 return False
             shapes = [self.whole[name].shape for name in node.input if name in self.whole]
-            self._add_whole(node, np.broadcast_to(np.nan, np.broadcast_shapes(*shapes)))
+            self.whole[node.output[0]] = np.broadcast_to(np.nan, np.broadcast_shapes(*shapes))
             return True
         rank = self._rank(node)
         if rank is not None:
             self.ranks |= dict.fromkeys(filter(None, node.output), rank)
         return rank is not None
-
-    def _add_whole(self, node: onnx.NodeProto, value: Array) -> None:
-        self.whole[node.output[0]] = value
-        self.unread.add(node.output[0])
 
     def _rank(self, node: onnx.NodeProto) -> int | None:
         """The rank of its outputs; None where it does not compute each element of the axis alone."""
@@ -85,15 +73,16 @@ class Chain:
             case kind if kind in _POOLS or kind in _WEIGHTED:
                 fits = len(node.output) == 1 and self.axis == 0
             case kind if kind in _ALONG_AN_AXIS:
-                fits = len(node.output) == 1 and self._is_behind(node)
+                fits = len(node.output) == 1 and self._is_behind(node, rank)
             case "Split":
-                fits = self._axis(node, 0) != self.axis
+                fits = self._axis(node, 0) > self.axis
             case "Transpose":
                 backwards = [*range(rank)][::-1]
-                fits = int(attribute_of(node, "perm", backwards)[self.axis]) == self.axis
+                kept = range(self.axis + 1)
+                fits = [*attribute_of(node, "perm", backwards)][: self.axis + 1] == [*kept]
             case "Slice":
                 axes = self._integers(node, 3)
-                fits = axes is not None and self.axis not in {each % rank for each in axes}
+                fits = axes is not None and all(each % rank > self.axis for each in axes)
             case "Reshape":
                 return self._reshaped(node)
             case "Squeeze":
@@ -113,10 +102,10 @@ class Chain:
         return rank >= self.axis + 3 and self.ranks[other] == rank
 
     def _joined(self, node: onnx.NodeProto) -> int | None:
-        """All are cut, and are put one behind the other along another axis."""
+        """All are cut, and are put one behind the other along an axis behind."""
         ranks = {self.ranks.get(name) for name in node.input}
         rank = self.ranks.get(node.input[0])
-        return rank if ranks == {rank} and self._axis(node, self.axis) != self.axis else None
+        return rank if ranks == {rank} and self._axis(node, self.axis) > self.axis else None
 
     def _reduced(self, node: onnx.NodeProto, rank: int) -> int | None:
         """Axes behind the one that is cut become one element, or none."""
@@ -141,10 +130,11 @@ class Chain:
     def _axis(self, node: onnx.NodeProto, default: int) -> int:
         return int(attribute_of(node, "axis", default)) % self.ranks[node.input[0]]
 
-    def _is_behind(self, node: onnx.NodeProto) -> bool:
-        """Whether rows begin behind the axis; where a softmax does not say it, they may begin at axis 1."""
-        default = -1 if node.op_type == "LayerNormalization" else 1
-        return self._axis(node, default) > self.axis
+    def _is_behind(self, node: onnx.NodeProto, rank: int) -> bool:
+        """Whether rows begin behind the axis, and parameters are theirs; where a softmax does not say it, rows may begin at axis 1."""
+        axis = self._axis(node, -1 if node.op_type == "LayerNormalization" else 1)
+        parameters = (self.whole[name].ndim for name in node.input[1:] if name)
+        return axis > self.axis and all(each <= rank - axis for each in parameters)
 
     def _broadcast(self, node: onnx.NodeProto) -> int | None:
         """Return the rank of what broadcasting gives; None unless what is cut meets the same, or what all parts share."""

@@ -80,9 +80,9 @@ class MatrixRows:
 
     def _multiplied(self, node: onnx.NodeProto) -> Shape | None:
         """Rows that were made, times matrices that are known."""
-        first, second = node.input
+        _, second = node.input
         right = self.known.get(second)
-        if first not in self.made or right is None or second in self.by_rows:
+        if right is None or second in self.by_rows:
             return None
         if matrices_of(right, self.rank, self.lead) is None:
             return None

@@ -112,7 +112,8 @@ class OriginalValues:
 
         What the region computes from constants alone a pass may have computed, in the model's own
         types. Scalars and attributes of the region are known as well as fp32 holds them: a pattern with the
-        square root of two in fp32 is the function with the square root of two.
+        square root of two in fp32 is the function with the square root of two. Powers of two are exact: else
+        nothing could be told behind ``(1 - mask) * -3e38``.
 
         Args:
             name: The tensor.
@@ -292,11 +293,17 @@ def _made_type(node: onnx.NodeProto) -> DType | None:
 
 
 def _constant(value: Array, error: Floats | None, dtype: DType | None) -> Ball:
-    """A value with the rounding of a constant's type: of a computed one, and of any scalar."""
-    if dtype is None or not is_float(value.dtype) or (error is None and value.size > 1):
+    """A value with the rounding of a constant's type: of a computed one, and of any scalar that may be a rounded one."""
+    is_exact = error is None and (value.size > 1 or _is_power_of_two(value))
+    if dtype is None or not is_float(value.dtype) or is_exact:
         return Ball(value, error)
     own = rounding(value, dtype if error is not None else DType.FP32)
     return Ball(value, own if error is None else error + own)
+
+
+def _is_power_of_two(value: Array) -> bool:
+    """Whether a number is one of two, and so is what a pass makes of its reciprocal: neither is a rounded number."""
+    return bool((np.abs(np.frexp(np.asarray(value, np.float64))[0]) == 0.5).all())
 
 
 def _attribute_error(call: Call, name: str, opset: int) -> Floats | None:
@@ -305,6 +312,8 @@ def _attribute_error(call: Call, name: str, opset: int) -> Floats | None:
     node.CopyFrom(call.node)
     attribute = next(each for each in node.attribute if each.name == name)
     if attribute.type != onnx.AttributeProto.FLOAT or name in ("epsilon", "momentum"):
+        return None
+    if _is_power_of_two(np.asarray(attribute.f)):
         return None
     attribute.f = float(np.nextafter(np.float32(attribute.f), np.float32(np.inf)))
     moved = NodeEvaluator(node, {"": opset})([None if x is None else x.value for x in call.inputs])

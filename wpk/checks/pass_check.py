@@ -12,7 +12,7 @@ rewritten graph computes never enters a limit.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,21 @@ from wpk.checks.bounded import KERNELS, Arithmetic, Floats
 from wpk.checks.compare import same_numbers
 from wpk.checks.evaluation import Evaluation, Opinions, draws
 from wpk.checks.float64_nodes import Array, widened
+from wpk.checks.graph_ports import faults_of_ports, fixed_tensors
 from wpk.checks.original_values import ALGEBRA, OriginalValues
 from wpk.checks.samples.batch import Batch
 from wpk.checks.samples.few import FewSamples, SomeOf
 from wpk.checks.unchanged import UnchangedNodes
+from wpk.checks.unmoved import moving_tensors
 from wpk.dtypes import is_float
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
 NEAR = 2.0**-40
 """Difference, relative to an element and to the RMS of its tensor, below which two float64 results
-are equal without asking what their arithmetic allows."""
+are equal without asking what their arithmetic allows; no more of the element itself than `ITSELF` either."""
+
+ITSELF = 2.0**-24
+"""The same, relative to the element alone: a number for what is masked makes the RMS of its tensor as large as it is."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,7 @@ class _Walk:
     Attributes:
         values: Its tensors but for constants: the original's values where they are right.
         roots: For each tensor the original's tensors that it was made from, given their values.
+        judged: Tensors that were compared with the original's of the same name.
         last_readers: Place of the last node that reads a tensor; of an output, behind all nodes.
         unjudged: How many nodes are still to make what the original calls so.
         unchanged: Tells which nodes are the original's.
@@ -143,7 +149,16 @@ class _Walk:
             for name in read_names(node.proto)
         } | dict.fromkeys(rewritten.outputs, len(rewritten.nodes))
         self.unjudged = Counter(name for node in rewritten.nodes for name in set(node.known_as))
+        self.judged: set[str] = set()
         self.found = PassComparison()
+        fixed = (f for f in fixed_tensors(original, rewritten) if self._moves(original, f.tensor))
+        for name, operator, words in (*faults_of_ports(original, rewritten), *fixed):
+            self.found.differences.append(Difference(name, operator, (), words))
+
+    def _moves(self, original: FlatGraph, name: str) -> bool:
+        """Whether the original computes a tensor from elements of inputs, and not of such as have none."""
+        part = replace(original, nodes=tuple(self.original.region(name, ())))
+        return name in moving_tensors(part, lambda each: self.original.value(each).size == 0)
 
     def compare(self, tell: Callable[[], None]) -> PassComparison:
         for name, constant in self.rewritten.constants.items():
@@ -154,6 +169,8 @@ class _Walk:
             self._release(place)
         for name in self.rewritten.outputs:
             value = self._value(name)
+            if name in self.shared and name not in self.judged:
+                self._judge(name, name, value, ALGEBRA, self.roots[name])
             some = SomeOf(value) if self.few is None else self.few.some(name, value)
             self.found.outputs[name] = some
         return self.found
@@ -162,6 +179,7 @@ class _Walk:
         """Judge a constant: the original's own, or what it computes from constants in its own types."""
         self.roots[name] = frozenset()
         if name in self.shared:
+            self.judged.add(name)
             self.roots[name] = frozenset([name])
             self._judge(name, "a constant", widened(value), KERNELS)
             self.original.settle(name, value)
@@ -180,11 +198,6 @@ class _Walk:
         return self.values[name] if constant is None else widened(constant)
 
     def _step(self, node: FlatNode) -> None:
-        if draws(node.proto) and all(name in self.shared for name in node.known_as if name):
-            for name, known_as in zip(node.proto.output, node.known_as, strict=True):
-                if name:  # what is drawn twice is no difference
-                    self._go_on_with(name, known_as)
-            return
         results = self._results(node)
         roots = [self.roots.get(name, frozenset()) for name in read_names(node.proto)]
         names = [n for n in zip(node.proto.output, node.known_as, strict=True) if n[0]]
@@ -193,6 +206,7 @@ class _Walk:
             if known_as not in self.shared:
                 continue
             self._require_alike(name, known_as)
+            self.judged |= {name} & {known_as}
             if self._judge(known_as, node.operator, value, ALGEBRA, self.roots[name]):
                 self._go_on_with(name, known_as)
         self.unchanged.add_constant(node.proto, self.values)
@@ -242,20 +256,21 @@ class _Walk:
     ) -> bool:
         """Whether a tensor is what the original says.
 
-        ``arithmetic`` is that of the original; None for a constant, which must be equal to the bit. The
-        tensor was made from the original's tensors in ``cut``, at their values.
+        ``arithmetic`` is that of the original; None for a constant, which must be equal to the bit, as must be what is
+        made of numbers that are drawn. The tensor was made from the original's tensors in ``cut``, at their values.
         """
         self.found.compared += 1
         right = self.original.value(name)
         if _near(value, right):
             return True
         self.found.bounded += 1
-        allowed = (
-            np.zeros(()) if arithmetic is None else self.original.allowed(name, arithmetic, cut)
-        )
+        region = self.original.region(name, cut)
+        allowed: Floats = np.zeros(())
+        if arithmetic is not None and not any(draws(node.proto) for node in region):
+            allowed = self.original.allowed(name, arithmetic, cut)
         wrong = _difference(value, right, allowed)
         if wrong is not None:
-            nodes = tuple(node.operator for node in self.original.region(name, cut))
+            nodes = tuple(node.operator for node in region)
             self.found.differences.append(Difference(name, operator, nodes, wrong))
         return wrong is None
 
@@ -264,21 +279,28 @@ def _near(value: Array, right: Array) -> bool:
     """Whether two tensors are equal without asking for bounds; integers and booleans exactly."""
     if value is right:
         return True
-    if value.shape != right.shape or value.size == 0:
-        return value.shape == right.shape
+    if value.shape != right.shape or value.dtype != right.dtype or value.size == 0:
+        return value.shape == right.shape and value.dtype == right.dtype
     if not is_float(value.dtype) or not is_float(right.dtype):
         return bool(same_numbers(value, right).all())
     y, ref = (np.asarray(each, np.float64).reshape(-1) for each in (value, right))
     with np.errstate(all="ignore"):
         power = sum(by_blocks(ref.size, lambda at: float((ref[at] ** 2).sum())))
         limit = NEAR * np.sqrt(power / ref.size)
-        return all(by_blocks(ref.size, lambda at: bool(np.abs(y[at] - ref[at]).max() <= limit)))
+
+        def fits(at: slice) -> bool:
+            apart = np.abs(y[at] - ref[at])
+            return bool(apart.max() <= limit and (apart <= ITSELF * np.abs(ref[at])).all())
+
+        return bool(np.isfinite(limit)) and all(by_blocks(ref.size, fits))
 
 
 def _difference(value: Array, right: Array, allowed: Floats) -> str | None:
     """How a value differs from the right one by more than is allowed; None where it does not."""
     if value.shape != right.shape:
         return f"its shape is {list(value.shape)}, the model's {list(right.shape)}"
+    if value.dtype != right.dtype:
+        return f"its type is {value.dtype}, the model's {right.dtype}"
     flat, other = value.reshape(-1), right.reshape(-1)
     bounds = np.broadcast_to(allowed, right.shape)
     limits = bounds.reshape(-1)
@@ -306,7 +328,8 @@ def _differs(value: Array, right: Array, allowed: Floats) -> NDArray[np.bool_]:
     with np.errstate(all="ignore"):
         same = (value == right) | (np.isnan(y) & np.isnan(ref))
         limit = allowed + (NEAR * np.abs(ref) if is_float(right.dtype) else 0.0)
+        apart = np.abs(y - ref)
         differs: NDArray[np.bool_] = ~same & (
-            (limit == 0.0) | ~(np.abs(y - ref) <= limit)
+            (limit == 0.0) | ~(apart <= limit) | (apart == np.inf)
         )  # float64 has not all integers
     return differs

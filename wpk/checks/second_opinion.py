@@ -33,7 +33,7 @@ approximate tanh, erf and logistic by polynomials, and flush denormals. Any mist
 is larger by orders of magnitude."""
 
 _MOST_PARAMETERS = 64
-"""A tensor of at most so many integers is a parameter, like a shape: kinds of nodes differ by its values."""
+"""A tensor of at most so many integers is a parameter, like a shape, and so are scales of a Resize: kinds of nodes differ by its values."""
 
 _MOST_ELEMENTS = 1 << 20
 """Of an operand of which a part is enough: the evaluator computes every such part in the same way, each by itself."""
@@ -143,10 +143,14 @@ def _kind(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bytes:
     """The operator, its attributes, its inputs' types and shapes, and what are parameters among them."""
     bare = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attribute)
     digest = hashlib.sha256(bare.SerializeToString())
-    for each in inputs:
+    row = OPERATORS.get(node.op_type)
+    numbers = None if row is None else row.parameters
+    for place, each in enumerate(inputs):
         words = "none" if each is None else f"{each.dtype} {each.shape}"
         digest.update(words.encode())
-        if each is not None and each.dtype.kind in "iu" and each.size <= _MOST_PARAMETERS:
+        if each is None or each.size > _MOST_PARAMETERS:
+            continue
+        if each.dtype.kind in "iu" or (numbers is not None and place >= numbers):
             digest.update(each.tobytes())
     return digest.digest()
 

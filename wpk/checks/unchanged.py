@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
+from onnx.defs import SchemaError, get_schema
 
 from wpk.checks.float64_nodes import Array, widened
+from wpk.closed_models import subgraphs, walk
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
 _SMALL = 64
@@ -37,7 +39,7 @@ class UnchangedNodes:
             value: Gives a tensor of it.
             rewritten: To its constants is added what nodes without operands make.
         """
-        self._is_same_opset = original.opset == rewritten.opset
+        self._opsets = original.opset, rewritten.opset
         self._original, self._value = original, value
         self._constants = dict(rewritten.constants)
         self.names = {name: name for name in original.inputs}
@@ -48,22 +50,22 @@ class UnchangedNodes:
             self._constants |= {name: values[name] for name in node.output if name}
 
     def has(self, node: FlatNode) -> bool:
-        """Tell whether the original makes the same tensors by the same node, of the same opset, of the same values."""
-        if not self._is_same_opset:
-            return False
+        """Tell whether the original makes the same tensors by the same node, which both opsets define alike, of the same values."""
         known_as = node.known_as
         its = self._maker(next((name for name in known_as if name), ""))
-        if its is None or tuple(its.output) != known_as or not node.proto.input:
+        if its is None or tuple(its.output) != known_as or _kind(its) != _kind(node.proto):
             return False
-        kind = _kind(node.proto)
-        if kind is None or _kind(its) != kind or len(its.input) != len(node.proto.input):
+        if len(its.input) != len(node.proto.input) or not _are_alike(its, *self._opsets):
             return False
-        return all(map(self._are_same, node.proto.input, its.input))
+        captured = _captured(its)
+        return all(map(self._are_same, (*node.proto.input, *captured), (*its.input, *captured)))
 
     def _are_same(self, mine: str, its: str) -> bool:
         """Whether operands of both graphs are the same, or both are missing."""
-        if not mine or not its or mine in self.names:
-            return self.names.get(mine, "") == its
+        if not mine:
+            return not its
+        if mine in self.names:
+            return self.names[mine] == its
         own, other = self._constants.get(mine), self._constant(its)
         if own is None or other is None or own.shape != other.shape:
             return False
@@ -88,12 +90,30 @@ class UnchangedNodes:
         return self._value(name) if maker.op_type == "Constant" else None
 
 
-def _kind(node: onnx.NodeProto) -> tuple[str, str, tuple[bytes, ...]] | None:
-    """What a node computes of its operands; None where its subgraphs read more."""
-    if len(read_names(node)) != len(node.input):
-        return None
+def _kind(node: onnx.NodeProto) -> tuple[str, str, tuple[bytes, ...]]:
+    """What a node computes of its operands and of what its subgraphs read."""
     attributes = sorted(each.SerializeToString(deterministic=True) for each in node.attribute)
     return node.domain, node.op_type, tuple(attributes)
+
+
+def _are_alike(node: onnx.NodeProto, opset: int, other: int) -> bool:
+    """Whether two opsets have one definition of a node's operator, and of those in its subgraphs."""
+    if opset == other:
+        return True
+    inner = (each for graph in subgraphs(node) for each in walk(graph))
+    try:
+        return all(
+            get_schema(each.op_type, opset, each.domain).since_version
+            == get_schema(each.op_type, other, each.domain).since_version
+            for each in (node, *inner)
+        )
+    except SchemaError:
+        return False
+
+
+def _captured(node: onnx.NodeProto) -> list[str]:
+    """What a node's subgraphs read outside, be it an operand of the node, too, or not."""
+    return read_names(onnx.NodeProto(attribute=node.attribute))
 
 
 def _address(array: Array) -> int:

@@ -1,6 +1,6 @@
 """Outputs that are the same whatever the inputs are: an engine that ignored these would be right."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -40,11 +40,18 @@ def unmoved_outputs(expected: Sequence[Arrays], further: Iterable[Arrays]) -> fr
     return names
 
 
-def moving_tensors(model: FlatGraph) -> frozenset[str]:
-    """Return the names of the tensors that are computed from the elements of a model's inputs."""
+def moving_tensors(
+    model: FlatGraph, is_empty: Callable[[str], bool] = lambda _: False
+) -> frozenset[str]:
+    """Return the names of the tensors that are computed from the elements of a model's inputs.
+
+    Args:
+        model: The model, or some of its nodes.
+        is_empty: Tells of a tensor whether it has no elements.
+    """
     moving = set(model.inputs)
     for node in model.nodes:
-        reads = not moving.isdisjoint(read_names(node.proto))
+        reads = any(name in moving and not is_empty(name) for name in read_names(node.proto))
         if reads and node.proto.op_type not in _SHAPES:
             moving.update(node.proto.output)
     return frozenset(moving)

@@ -13,6 +13,7 @@ import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
+from wpk.errors import GraphError
 from wpk.graph_passes import RUNTIME_DOMAIN, called, exact_values, is_call, read_tensors
 
 Array = NDArray[np.generic]
@@ -80,14 +81,18 @@ def read_names(node: onnx.NodeProto) -> list[str]:
 
 
 def flatten(graph: gs.Graph) -> FlatGraph:
-    """Return the graph as it is now, sorted; later edits of ``graph`` do not reach it."""
+    """Return the graph as it is now, sorted; later edits of ``graph`` do not reach it, and its numbers are read-only.
+
+    Raises:
+        GraphError: Two constants have one name, or a function has another opset than the graph.
+    """
     constants: dict[str, Array] = {}
     nodes: list[FlatNode] = []
     for node in graph.nodes:
         nodes += _opened(graph, node, constants) if is_call(node) else [_own(node, constants)]
     for tensor in graph.outputs:
         if isinstance(tensor, gs.Constant):
-            constants[tensor.name] = exact_values(tensor)
+            _hold(constants, tensor.name, tensor)
     return FlatGraph(
         tuple(nodes),
         constants,
@@ -103,7 +108,7 @@ def _own(node: gs.Node, constants: dict[str, Array]) -> FlatNode:
     outside = read_names(proto)
     for tensor in read_tensors(node):
         if isinstance(tensor, gs.Constant) and tensor.name in outside:
-            constants[tensor.name] = exact_values(tensor)
+            _hold(constants, tensor.name, tensor)
     return FlatNode(proto, node.name, tuple(t.name for t in node.outputs))
 
 
@@ -113,6 +118,11 @@ def _opened(graph: gs.Graph, call: gs.Node, constants: dict[str, Array]) -> Iter
     What ONNX Runtime executes has the graph's own names.
     """
     function = called(graph, call)
+    if function.opset != graph.opset:
+        raise GraphError(
+            f"function '{function.name}' has opset {function.opset}, the graph {graph.opset}",
+            fix="report this as a bug: a pass raised one of them alone",
+        )
     if call.domain == RUNTIME_DOMAIN:
         _collect(call, {}, constants)
         for node in function.nodes:
@@ -139,4 +149,28 @@ def _opened(graph: gs.Graph, call: gs.Node, constants: dict[str, Array]) -> Iter
 def _collect(node: gs.Node, names: Mapping[str, str], constants: dict[str, Array]) -> None:
     for tensor in node.inputs:
         if isinstance(tensor, gs.Constant):
-            constants[names.get(tensor.name, tensor.name)] = exact_values(tensor)
+            _hold(constants, names.get(tensor.name, tensor.name), tensor)
+
+
+def _hold(constants: dict[str, Array], name: str, tensor: gs.Constant) -> None:
+    """Add a constant, whose numbers the graph shares: nobody writes them from now on.
+
+    Raises:
+        GraphError: Another one has this name.
+    """
+    values = exact_values(tensor)
+    held = constants.setdefault(name, values)
+    if held is not values and not _are_equal(held, values):
+        raise GraphError(
+            f"two constants of the graph are called '{name}', and hold different numbers",
+            fix="report this as a bug: a pass gave one of them the name of the other",
+        )
+    values.flags.writeable = False
+
+
+def _are_equal(one: Array, other: Array) -> bool:
+    return (
+        one.dtype == other.dtype
+        and one.shape == other.shape
+        and bool(((one == other) | ((one != one) & (other != other))).all())
+    )
