@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.devices.kept_processes import kept_processes, own_processes
+from support.devices.kernel_headers import headers_read_once
 from support.plans.quick_search import one_cubin, one_finalist
 from support.plans.warm import fixture_warm, fixture_warm_without_cubins
 
@@ -65,6 +66,17 @@ def _has_driver() -> bool:
 def fixture_kept_processes() -> Iterator[None]:
     """Children are started once for all tests; tests of processes use `own_processes`."""
     with kept_processes():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fixture_headers_read_once(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[None]:
+    """The host compiler reads the kernels' headers once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if hasattr(pytestconfig, "workerinput") else base
+    with headers_read_once(shared / "kernel_headers"):
         yield
 
 
