@@ -8,13 +8,19 @@ from pathlib import Path
 
 import pytest
 from support.devices.kept_processes import kept_processes, own_processes
-from support.devices.kernel_headers import headers_read_once
+from support.devices.quick_units import as_users_compile, quick_units
 from support.plans.quick_search import one_cubin, one_finalist
 from support.plans.warm import fixture_warm, fixture_warm_without_cubins
 
 from wpk.garbage import collected_behind
 
-__all__ = ["fixture_warm", "fixture_warm_without_cubins", "one_cubin", "one_finalist"]
+__all__ = [
+    "as_users_compile",
+    "fixture_warm",
+    "fixture_warm_without_cubins",
+    "one_cubin",
+    "one_finalist",
+]
 
 _GOLDEN = Path(__file__).parent / "golden"
 
@@ -70,13 +76,13 @@ def fixture_kept_processes() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def fixture_headers_read_once(
+def fixture_quick_units(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[None]:
-    """The host compiler reads the kernels' headers once for all workers."""
+    """Units for the emulator are compiled quickly; tests of what users run use `as_users_compile`."""
     base = tmp_path_factory.getbasetemp()
     shared = base.parent if hasattr(pytestconfig, "workerinput") else base
-    with headers_read_once(shared / "kernel_headers"):
+    with quick_units(shared / "kernel_headers"):
         yield
 
 

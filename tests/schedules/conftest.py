@@ -1,6 +1,6 @@
 """Executes a template's kernels on the emulator: guarded memory, poisoned outputs, every byte accounted for."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk import dims as dim_expressions
 from wpk.dtypes import DType
-from wpk.emulator import CHECKING, FAST, build
+from wpk.emulator import CHECKING, FAST
 from wpk.emulator.build import compile_unit
 from wpk.emulator.native import Statistics
 from wpk.execution import TensorMap
@@ -40,15 +40,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Most of what these tests cost is compilers: each has a unit to build for every combination."""
     here = Path(__file__).parent
     mark_beside_diagonals(item for item in items if item.path.is_relative_to(here))
-
-
-@pytest.fixture(scope="package", autouse=True)
-def fixture_lightly_optimized() -> Iterator[None]:
-    """Small problems take less time to execute than their units to compile: a third less, where little is optimized."""
-    flags = tuple("-Og" if flag == "-O2" else flag for flag in build._KERNEL_FLAGS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "_KERNEL_FLAGS", flags)
-        yield
 
 
 class Execution:
