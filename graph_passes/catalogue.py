@@ -136,14 +136,13 @@ from wpk.graph_passes.recurrent.batch_first import RecurrentBatchFirst
 from wpk.graph_passes.recurrent.directions import RecurrentDirections
 from wpk.graph_passes.recurrent.operators import RecurrentOperators
 from wpk.graph_passes.recurrent.states import RecurrentStates
+from wpk.target_features import USUAL, TargetFeatures
 
 
 def pass_groups(
     precision: Precision,
     changed: Collection[str] = frozenset(),
-    *,
-    clusters: bool = True,
-    warpgroups: bool = False,
+    features: TargetFeatures = USUAL,
 ) -> list[list[GraphPass]]:
     """Return new instances of all passes: groups in order, each to be run to a fixpoint.
 
@@ -151,16 +150,15 @@ def pass_groups(
         precision: Written into the graph's types before operators are fused, so that the casts
             become part of them.
         changed: Keys of the sites that are decided otherwise than usually (`wpk.graph_passes.core.sites`).
-        clusters: Whether blocks share memory on the target, so that several share a row.
-        warpgroups: Whether the target's warpgroups multiply, so that both products of a block may be one kernel.
+        features: Of the target.
     """
-    groups = _groups(precision, clusters=clusters, warpgroups=warpgroups)
+    groups = _groups(precision, features)
     for each in chain.from_iterable(groups):
         each.changed = changed
     return groups
 
 
-def _groups(precision: Precision, *, clusters: bool, warpgroups: bool) -> list[list[GraphPass]]:
+def _groups(precision: Precision, features: TargetFeatures) -> list[list[GraphPass]]:
     return [
         simplifying_passes(precision.storage),
         [
@@ -168,7 +166,7 @@ def _groups(precision: Precision, *, clusters: bool, warpgroups: bool) -> list[l
             PoolBehindProduct(),
             JoinSiblings(precision.storage),
             ClampBeforeProduct(precision),
-            LongRows(clusters=clusters),
+            LongRows(clusters=features.clusters),
             NormsOfGroups(),
         ],
         [ChannelOrders(precision.storage)],
@@ -184,8 +182,8 @@ def _groups(precision: Precision, *, clusters: bool, warpgroups: bool) -> list[l
             CastsBeforeJoins(),
             HoistOverViews(),
             ViewsBeforeCasts(),
-            FuseFeedForwards(precision.storage, warpgroups=warpgroups),
-            FuseOperators(precision.storage, clusters=clusters),
+            FuseFeedForwards(precision.storage, warpgroups=features.warpgroups),
+            FuseOperators(precision.storage, clusters=features.clusters),
         ],
         [ChannelsLast()],
         [TransposeParts()],

@@ -22,6 +22,7 @@ FLOORS = [
         "blocks",
         "reused_memory",
         "strided",
+        "target_features",
         "candidate",
         "closed_models",
         "codec",

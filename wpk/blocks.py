@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from math import prod
 from typing import TypeVar
 
@@ -66,13 +67,19 @@ def by_blocks(count: int, work: Callable[[slice], _Result]) -> list[_Result]:
     workers = min(_MOST_WORKERS, cores(), len(blocks) // _LEAST_BLOCKS)
     if workers < 2:
         return [work(block) for block in blocks]
-    edges = [len(blocks) * place // workers for place in range(workers + 1)]
 
-    def some(worker: int) -> list[_Result]:
-        return [work(block) for block in blocks[edges[worker] : edges[worker + 1]]]
+    def some(share: slice) -> list[_Result]:
+        return [work(block) for block in blocks[share]]
 
     with ThreadPoolExecutor(workers, initializer=_begin_part) as pool:
-        return [result for results in pool.map(some, range(workers)) for result in results]
+        shares = pool.map(some, evenly(len(blocks), workers))
+        return [result for results in shares for result in results]
+
+
+def evenly(count: int, parts: int) -> list[slice]:
+    """So many neighbouring parts of a count, none of which is more than one longer than another."""
+    edges = [count * place // parts for place in range(parts + 1)]
+    return [slice(*ends) for ends in pairwise(edges)]
 
 
 def neighbours(shape: Sequence[int], most: int) -> list[Block]:
@@ -97,17 +104,19 @@ def neighbours(shape: Sequence[int], most: int) -> list[Block]:
     ]
 
 
-def parts_of_rows(shape: Sequence[int], width: int) -> list[Block]:
+def parts_of_rows(shape: Sequence[int], width: int, together: int = 1) -> list[Block]:
     """Parts of rows, a few for each core where they are much: one where they are little.
 
     Args:
         shape: The rows: the first axes of an array.
         width: Elements that a row takes.
+        together: Rows of a part, however wide they are, where there are enough for all cores.
     """
     rows = prod(shape)
     if rows * width < 2 * PART:
         return neighbours(shape, max(1, rows))
-    return neighbours(shape, max(1, min(PART // max(1, width), rows // (2 * cores()))))
+    most = max(PART // max(1, width), together)
+    return neighbours(shape, max(1, min(most, rows // (2 * cores()))))
 
 
 def put(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:
@@ -121,14 +130,13 @@ def put(target: NDArray[np.generic], source: NDArray[np.generic]) -> None:
     if axis is None or target.size < _LEAST_BLOCKS * BLOCK:
         target[...] = source
         return
-    count = min(target.shape[axis], _MOST_WORKERS)
-    edges = [target.shape[axis] * place // count for place in range(count + 1)]
 
-    def work(place: int) -> None:
-        at = (slice(None),) * axis + (slice(edges[place], edges[place + 1]),)
+    def work(part: slice) -> None:
+        at = (slice(None),) * axis + (part,)
         target[at] = source[at]
 
-    on_cores(range(count), work)
+    extent = target.shape[axis]
+    on_cores(evenly(extent, min(extent, _MOST_WORKERS)), work)
 
 
 def _begin_part() -> None:

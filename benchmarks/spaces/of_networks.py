@@ -10,7 +10,7 @@ from pathlib import Path
 from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model
 from wpk.problems import Problem
-from wpk.targets import Target, has_clusters, has_warpgroups
+from wpk.targets import Target, features_of
 
 CASE = re.compile(r"(?P<network>[\w.]+)\.(?P<precision>fp32|tf32|fp16|bf16)\.b(?P<batch>\d+)")
 """How a network is named, with its precision and its batch: ``vit.fp16.b32``, as the zoo's rows are."""
@@ -40,7 +40,6 @@ def network_problems(case: str, models: Path, target: Target) -> dict[str, Probl
         if subprocess.run([sys.executable, str(_EXPORTER), *asked], check=False).returncode:
             raise SystemExit(f"{path} is not there, and could not be exported")
     precision = Precision(found["precision"])
-    able = {"clusters": has_clusters(target.arch), "warpgroups": has_warpgroups(target.arch)}
-    lowered = lower_model(path, {}, precision, **able)
+    lowered = lower_model(path, {}, precision, features=features_of(target.arch))
     problems = dict.fromkeys(lowered.program.problems)
     return {f"{case}.{place}": problem for place, problem in enumerate(problems)}

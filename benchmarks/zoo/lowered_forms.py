@@ -9,6 +9,7 @@ from pathlib import Path
 from wpk.dtypes import Precision
 from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.model import ModelForms
+from wpk.target_features import TargetFeatures
 
 _KEPT = 2
 """Models that are held loaded, each rewritten up to its first choice."""
@@ -54,5 +55,5 @@ class LoweredForms:
 
     def _loaded(self, skipped: frozenset[str]) -> ModelForms:
         what = self._model, {}, Precision.FP16, tuple(sorted(skipped))
-        source = Source(*what, clusters=True, warpgroups=True)
+        source = Source(*what, features=TargetFeatures(warpgroups=True))
         return ModelForms(source, fallback=True, driven=True)

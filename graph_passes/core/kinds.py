@@ -24,7 +24,7 @@ from wpk.graph_passes.core.query import (
     rank,
     split_constant,
 )
-from wpk.operators import EXACT_IN_FP32, OPERATORS, Integers, OperatorKind, of_kind
+from wpk.operators import ELEMENTWISE, EXACT_IN_FP32, OPERATORS, Integers, OperatorKind, of_kind
 
 MATRIX = of_kind(OperatorKind.PRODUCT)
 POOLS = of_kind(OperatorKind.POOL)
@@ -35,7 +35,6 @@ WITH_PROLOGUE = (*SOFTMAX, *ROWS, *REDUCTIONS, "GlobalAveragePool", "GlobalMaxPo
 SPATIAL = ("Conv", "ConvTranspose", *POOLS)
 VIEWS = of_kind(OperatorKind.VIEW)
 RMS_NORM = "RMSNormalization"
-ELEMENTWISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
 
 # Operands of one element-wise graph: the most that its kernel takes as tensors.
 MAX_INPUTS = 8

@@ -7,7 +7,6 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor
-from wpk.graph_passes.core.kinds import ELEMENTWISE
 from wpk.graph_passes.core.query import (
     Dims,
     dims,
@@ -26,6 +25,7 @@ from wpk.graph_passes.fold.linear_operator import (
     why_not_linear,
 )
 from wpk.graph_passes.products.channel_places import AXIS, Channels, Places, channel_count
+from wpk.operators import ELEMENTWISE
 
 _MOST_GROWTH = 2
 """How many times as many channels a product may read or write."""

@@ -99,11 +99,11 @@ def matches(
     return all(value == 0.0 for m, value in polynomial.items() if m not in expected)
 
 
-def arithmetic_sources(tensor: gs.Tensor, depth: int = _MAX_DEPTH) -> list[gs.Tensor]:
+def arithmetic_sources(tensor: gs.Tensor) -> list[gs.Tensor]:
     """Return ``tensor`` and what arithmetic made it from, nearest first: candidates for x."""
     found = [tensor]
     frontier = [tensor]
-    for _ in range(depth):
+    for _ in range(_MAX_DEPTH):
         frontier = [
             operand
             for t in frontier
@@ -116,10 +116,10 @@ def arithmetic_sources(tensor: gs.Tensor, depth: int = _MAX_DEPTH) -> list[gs.Te
     return found
 
 
-def arithmetic_results(tensor: gs.Tensor, depth: int = _MAX_DEPTH) -> Iterator[gs.Tensor]:
+def arithmetic_results(tensor: gs.Tensor) -> Iterator[gs.Tensor]:
     """Yield ``tensor`` and what arithmetic makes from it, farthest last: candidates for a root."""
     frontier = [tensor]
-    for _ in range(depth):
+    for _ in range(_MAX_DEPTH):
         yield from frontier
         frontier = [
             output

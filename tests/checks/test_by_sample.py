@@ -46,6 +46,16 @@ CUT: dict[str, Case] = {
         {"x": _array(N, 6, 7, 4), "r": _array(N, 3, 6, 7)},
         {"w": _array(3, 4, 3, 3), "b": _array(3)},
     ),
+    "elements of any operator that the table knows": (
+        [
+            make_node("Cos", ["x"], ["c"]),
+            make_node("GreaterOrEqual", ["c", "x"], ["g"]),
+            make_node("Not", ["g"], ["n"]),
+            make_node("Where", ["n", "c", "x"], ["y"]),
+        ],
+        {"x": _array(N, 8)},
+        {},
+    ),
     "windows": (
         [
             make_node("MaxPool", ["x"], ["m"], kernel_shape=[2, 2]),

@@ -6,12 +6,13 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 import pytest
+from onnx.helper import make_node
 
 from wpk.checks import stretches
 from wpk.checks.bounded import KERNELS, Arithmetic, Ball
 from wpk.checks.original_values import ALGEBRA, OriginalValues, constant_types
 from wpk.dtypes import DType
-from wpk.lowering.flat_graph import FlatGraph, flatten
+from wpk.lowering.flat_graph import FlatGraph, FlatNode, flatten
 
 U, U16 = 2.0**-24, 2.0**-11
 FINE = 2.0**-47
@@ -240,3 +241,19 @@ def test_blocks_that_are_bounded_wrongly_are_seen(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(stretches, "BLOCK", 100)
     monkeypatch.setattr(OriginalValues, "_of_part", wrong)
     assert not np.array_equal(allowed(text, x), whole)
+
+
+@pytest.mark.timeout(60)
+def test_no_node_makes_what_is_missing() -> None:
+    """An operand that is missing has the name of an output that is, and nothing to do with it."""
+    protos = [
+        make_node("TopK", ["x", "k"], ["", "places"]),
+        make_node("Clip", ["x", "", "most"], ["y"]),
+    ]
+    nodes = tuple(FlatNode(each, each.op_type, tuple(each.output)) for each in protos)
+    constants = {"k": np.array([1]), "most": np.array(0.75, np.float32)}
+    graph = FlatGraph(nodes, constants, ("x",), ("y", "places"), 19)
+    values = OriginalValues(graph, {"x": X}, None)
+    np.testing.assert_array_equal(values.value("y"), [0.5, -1.25, 0.75])
+    np.testing.assert_array_equal(values.value("places"), [2])
+    assert graph.makers == {"places": 0, "y": 1}

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from onnx.helper import make_node
 
+from wpk import blocks
 from wpk.checks import body, stretches
 from wpk.checks.body import BodyOutput, NodeBody
 from wpk.dtypes import DType
@@ -78,7 +79,7 @@ IMAGE = {
 
 def _small(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(stretches, "BLOCK", size)
-    monkeypatch.setattr(stretches, "PART", size)
+    monkeypatch.setattr(blocks, "PART", size)
 
 
 def _alike(found: list[BodyOutput], right: list[BodyOutput]) -> bool:

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from wpk.assembly.evidence import EvidenceBook, with_evidence
-from wpk.checks import testimony, verification
+from wpk.checks import testimony
 from wpk.checks.operator_check import OperatorCheck, StepRunner
 from wpk.checks.pass_proof import PassProof, prove_passes
 from wpk.checks.scope import Scope
@@ -192,14 +192,14 @@ def test_the_first_failures_are_said(count: int, more: str) -> None:
 def test_operators_are_executed_in_turn_on_the_first_sample_in_doubt(
     bundle: PlanBundle, small_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = verification.check_outputs
+    right = testimony.check_outputs
 
     def in_doubt(*given: Any, **how: Any) -> Check:
         check = right(*given, **how)
         doubted = check.name in ("ONNX Runtime, seed 1, batch 1", "ONNX Runtime, seed 2, batch 1")
         return replace(check, outcome=Outcome.INCONCLUSIVE) if doubted else check
 
-    monkeypatch.setattr(verification, "check_outputs", in_doubt)
+    monkeypatch.setattr(testimony, "check_outputs", in_doubt)
     passes = prove_passes(lowered(bundle, small_model), Scope(), silent)
     told: list[tuple[int, int]] = []
 

@@ -19,7 +19,7 @@ from wpk.backends import open_device
 from wpk.checks import Scope, prove_passes, verify
 from wpk.control_flow import Turns
 from wpk.dtypes import Precision
-from wpk.engine import Engine, turns_run
+from wpk.engine import Engine, control_run, turns_run
 from wpk.engine.body_call import BodyCall, BoundBody
 from wpk.engine.deciding import count_of
 from wpk.errors import LaunchError, PlanError, UnsupportedError, VerificationError
@@ -199,7 +199,7 @@ def test_a_loop_that_does_not_end_is_given_up(
         inputs = drawn(engine.plan, 1, {"m": 2**62, "c": True})
         (ready,) = engine.host_steps._driven.values()
         assert isinstance(ready.control, Turns)
-        monkeypatch.setattr(ready.run, "_limit", 0.05)
+        monkeypatch.setattr(control_run, "_RUN_SECONDS", 0.05)
         with pytest.raises(LaunchError, match="and did not end"):
             engine.run(inputs)
 

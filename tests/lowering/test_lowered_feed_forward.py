@@ -17,6 +17,7 @@ from wpk.pipeline import optimize
 from wpk.plan import Outcome
 from wpk.plan.plan_file import read_plan
 from wpk.problems import FeedForward, NormKind, Tensor
+from wpk.target_features import TargetFeatures
 
 JOINED = (every_site("fuse-feed-forwards"),)
 H = '<ir_version: 9, opset_import: ["" : 20]>'
@@ -57,7 +58,9 @@ def write(name: str, folder: Path) -> Path:
 
 
 def lowered(path: Path) -> LoweredModel:
-    return lower_model(path, {}, Precision.FP16, changed=JOINED, warpgroups=True)
+    return lower_model(
+        path, {}, Precision.FP16, changed=JOINED, features=TargetFeatures(warpgroups=True)
+    )
 
 
 def block(model: LoweredModel) -> FeedForward:
@@ -115,7 +118,9 @@ def test_a_plan_with_joined_products_agrees_with_the_model(
 
 
 def test_usually_both_products_are_operators(tmp_path: Path) -> None:
-    model = lower_model(write("Swin", tmp_path), {}, Precision.FP16, warpgroups=True)
+    model = lower_model(
+        write("Swin", tmp_path), {}, Precision.FP16, features=TargetFeatures(warpgroups=True)
+    )
     assert not any(isinstance(o.problem, FeedForward) for o in model.program.operators)
     assert "fuse-feed-forwards" in {site.pass_name for site in model.sites}
 
@@ -126,5 +131,7 @@ def test_usually_both_products_are_operators(tmp_path: Path) -> None:
 def test_where_no_kernel_computes_a_block_there_is_no_choice(
     precision: Precision, warpgroups: bool, tmp_path: Path
 ) -> None:
-    model = lower_model(write("Swin", tmp_path), {}, precision, warpgroups=warpgroups)
+    model = lower_model(
+        write("Swin", tmp_path), {}, precision, features=TargetFeatures(warpgroups=warpgroups)
+    )
     assert "fuse-feed-forwards" not in {site.pass_name for site in model.sites}

@@ -12,6 +12,7 @@ import wpk
 from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model
 from wpk.problems import Convolution, Matmul, Problem
+from wpk.target_features import TargetFeatures
 
 _HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 SQUEEZED = f"""{_HEAD} g (float[N, 24, 5, 7] x, float[6, 24, 1, 1] w, float[6] b, float[24, 6, 1, 1] v)
@@ -31,7 +32,10 @@ OTHERS = {
 
 def _problems(path: Path, precision: Precision = Precision.FP32) -> list[Problem]:
     return [
-        each.problem for each in lower_model(path, {}, precision, clusters=False).program.operators
+        each.problem
+        for each in lower_model(
+            path, {}, precision, features=TargetFeatures(clusters=False)
+        ).program.operators
     ]
 
 

@@ -15,6 +15,7 @@ from wpk.performance import bound
 from wpk.problems import Convolution, Matmul, MomentsMatmul, Problem
 from wpk.schedules import TEMPLATE_OF
 from wpk.search.models.shortlist import least_estimate
+from wpk.target_features import TargetFeatures
 from wpk.targets import find_target
 
 HEAD = '<ir_version: 10, opset_import: ["" : 23]>'
@@ -35,7 +36,7 @@ JOINED = {
 def _problems(folder: Path, text: str, constants: str) -> list[Problem]:
     path = folder / "model.onnx"
     onnx.save(parse_model(text, constants), path)
-    lowered = lower_model(path, {}, Precision.FP16, clusters=False)
+    lowered = lower_model(path, {}, Precision.FP16, features=TargetFeatures(clusters=False))
     return [each.problem for each in lowered.program.operators]
 
 

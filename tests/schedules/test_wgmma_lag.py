@@ -27,6 +27,7 @@ from wpk.performance.estimate import estimate
 from wpk.problems import Epilogue, NormKind
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma import costs
+from wpk.schedules.wgmma.consumer_registers import product_registers
 from wpk.schedules.wgmma.multicast import COLUMNS, ROWS
 from wpk.schedules.wgmma.persistent import lag_steps
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
@@ -144,7 +145,7 @@ def test_what_no_warpgroup_can_have_is_refused() -> None:
     """Of fp32 sums are kept twice."""
     problem = dense(8192, 4096, 768, precision=Precision.TF32)
     tall = WgmmaSchedule(192, 256, 32, 2, early=1, persistent=132)
-    needed = costs.registers(tall.columns(), problem.precision)
+    needed = product_registers(tall.columns(), problem.precision)
     assert needed[0] > 160
     assert int(costs.handed(problem, tall.columns())[0]) == 0
     assert GEMM.why_illegal(problem, tall, H200) is not None

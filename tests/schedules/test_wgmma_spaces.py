@@ -22,7 +22,7 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Matmul, NormedMatmul, NormKind
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma.costs import registers
+from wpk.schedules.wgmma.consumer_registers import product_registers
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 from wpk.tensor_maps import faults
@@ -169,7 +169,7 @@ def test_registers_are_as_predicted(
     schedule = WgmmaSchedule(rows, columns, 128 // precision.storage.bytes, 3)
     problem = resnet(precision=precision) if name == "conv_wgmma" else dense(precision=precision)
     kernel, _ = _compile(name, problem, schedule)
-    predicted = registers(schedule.columns(), precision)[0]
+    predicted = product_registers(schedule.columns(), precision)[0]
     assert abs(kernel.resources.registers - predicted) <= 8
     assert not kernel.resources.spills
 

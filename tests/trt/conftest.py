@@ -11,6 +11,7 @@ from wpk.lowering.lowered_model import LoweredModel
 from wpk.lowering.model import lower_model
 from wpk.options import TensorRTOptions
 from wpk.shape_ranges import SizeRange
+from wpk.target_features import TargetFeatures
 from wpk.targets import find_target
 from wpk.tensorrt import ANY_BATCH, Binding, Request, binding_of, exported
 
@@ -27,7 +28,11 @@ def rtx() -> Binding:
 def lowered(name: str, folder: Path, precision: Precision = Precision.FP32) -> LoweredModel:
     """A handwritten network behind the passes whose graph TensorRT is given."""
     return lower_model(
-        handwritten.write(name, folder), {}, precision, ("channels-last",), clusters=False
+        handwritten.write(name, folder),
+        {},
+        precision,
+        ("channels-last",),
+        features=TargetFeatures(clusters=False),
     )
 
 

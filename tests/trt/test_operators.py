@@ -20,6 +20,7 @@ from wpk.lowering.model import lower_model
 from wpk.nvinfer import TensorRTError
 from wpk.plan import PlanBundle
 from wpk.spec import Format, LibraryCall, operator_bytes
+from wpk.target_features import TargetFeatures
 from wpk.tensorrt import exported
 from wpk.tensorrt.operators import Built, forms_of, operator_model, plugin_operator
 
@@ -33,7 +34,11 @@ WORKSPACE = 4096
 def model(tmp_path_factory: pytest.TempPathFactory) -> onnx.ModelProto:
     folder = tmp_path_factory.mktemp("network")
     path = handwritten.write(NETWORK, folder)
-    return exported(lower_model(path, {}, Precision.FP16, ("channels-last",), clusters=False).graph)
+    return exported(
+        lower_model(
+            path, {}, Precision.FP16, ("channels-last",), features=TargetFeatures(clusters=False)
+        ).graph
+    )
 
 
 def operators(model: onnx.ModelProto) -> list[str]:

@@ -18,6 +18,7 @@ from wpk.lowering.model import lower_model
 from wpk.nvinfer import EngineCalls, TensorRTError, binding_of
 from wpk.options import TensorRTOptions
 from wpk.report import engine_text, plain_text
+from wpk.target_features import TargetFeatures
 from wpk.targets import find_target
 from wpk.tensorrt import exported
 from wpk.tensorrt.hosting import with_plugins
@@ -43,7 +44,9 @@ class TimedCalls(EngineCalls):
 
 
 def planned(name: str, folder: Path, precision: Precision = Precision.FP32) -> Plan:
-    graph = lower_model(handwritten.write(name, folder), {}, precision, clusters=False).graph
+    graph = lower_model(
+        handwritten.write(name, folder), {}, precision, features=TargetFeatures(clusters=False)
+    ).graph
     return Plan(plain=exported(graph))
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 from wpk.build.cache import KernelCache
@@ -66,7 +65,6 @@ class CompilePool:
         cache: KernelCache | None = None,
         workers: int | None = None,
         limit_seconds: float = 60.0,
-        library: Path | None = None,
     ) -> None:
         """Describe the pool; nothing is started yet.
 
@@ -75,7 +73,6 @@ class CompilePool:
             cache: Where kernels are looked up and kept; None is the user's cache folder.
             workers: Processes at most; None is one a core that this process may use.
             limit_seconds: A compile that takes longer is ended.
-            library: The NVRTC library; None finds one.
 
         Raises:
             CompileError: there is no NVRTC.
@@ -83,7 +80,7 @@ class CompilePool:
         self._arch = arch
         self._cache = KernelCache() if cache is None else cache
         self._limit_seconds = limit_seconds
-        self._nvrtc = load_nvrtc(library)
+        self._nvrtc = load_nvrtc()
         self._count = len(os.sched_getaffinity(0)) if workers is None else max(1, workers)
         self._lock = threading.Lock()  # of what follows
         self._threads: ThreadPoolExecutor | None = None

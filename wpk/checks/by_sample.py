@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import onnx
 
-from wpk.blocks import PART, cores, on_cores
+from wpk.blocks import PART, cores
 from wpk.checks.chain import Chain, constant_of
 from wpk.checks.float64_nodes import Array
-from wpk.checks.node_parts import Whole
+from wpk.checks.node_parts import put_together
 
 
 @dataclass(frozen=True)
@@ -115,12 +114,4 @@ def in_parts(
         evaluate: Called for several slices of the axis at once; every array that it returns has
             those elements along it.
     """
-    parts = min(cut.count, max(cores(), -(-size // PART)))
-    edges = [cut.count * place // parts for place in range(parts + 1)]
-    whole = Whole(cut.count, cut.axis)
-
-    def work(ends: tuple[int, int]) -> None:
-        whole.put(ends[0], evaluate(slice(*ends)))
-
-    on_cores(pairwise(edges), work)
-    return whole.arrays
+    return put_together(cut.count, cut.axis, max(cores(), -(-size // PART)), evaluate)

@@ -10,13 +10,13 @@ import onnx
 
 from wpk.checks.bounded import attribute_of
 from wpk.checks.float64_nodes import Array
+from wpk.operators import ELEMENTWISE
 
-_ELEMENT_WISE = """Abs Add Cast Ceil Clip Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsNaN
-    LeakyRelu Log Max Min Mul Neg Pow Reciprocal Relu Round Sigmoid Sign Softplus Sqrt Sub Tanh Where"""
-_WINDOWS = "AveragePool MaxPool GlobalAveragePool GlobalMaxPool"
-_WEIGHTED = "BatchNormalization Conv ConvTranspose"
-_ALONG_AN_AXIS = "LayerNormalization LogSoftmax Softmax"
-_REDUCED = "ReduceMax ReduceMean ReduceMin ReduceSum"
+_ELEMENT_WISE = {*ELEMENTWISE, "Identity"}
+_POOLS = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
+_WEIGHTED = ("BatchNormalization", "Conv", "ConvTranspose")
+_ALONG_AN_AXIS = ("LayerNormalization", "LogSoftmax", "Softmax")
+_REDUCED = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Chain:
             self._add_whole(node, constant_of(node))
             return True
         if not any(name in self.ranks for name in node.input):
-            if node.op_type not in _ELEMENT_WISE.split():
+            if node.op_type not in _ELEMENT_WISE:
                 return False
             shapes = [self.whole[name].shape for name in node.input if name in self.whole]
             self._add_whole(node, np.broadcast_to(np.nan, np.broadcast_shapes(*shapes)))
@@ -70,7 +70,7 @@ class Chain:
 
     def _rank(self, node: onnx.NodeProto) -> int | None:
         """The rank of its outputs; None where it does not compute each element of the axis alone."""
-        if node.op_type in _ELEMENT_WISE.split():
+        if node.op_type in _ELEMENT_WISE:
             return self._broadcast(node)
         if node.op_type == "Concat":
             return self._joined(node)
@@ -82,9 +82,9 @@ class Chain:
         if any(name in self.ranks for name in node.input[1:]):
             return None
         match node.op_type:
-            case kind if kind in _WINDOWS.split() or kind in _WEIGHTED.split():
+            case kind if kind in _POOLS or kind in _WEIGHTED:
                 fits = len(node.output) == 1 and self.axis == 0
-            case kind if kind in _ALONG_AN_AXIS.split():
+            case kind if kind in _ALONG_AN_AXIS:
                 fits = len(node.output) == 1 and self._is_behind(node)
             case "Split":
                 fits = self._axis(node, 0) != self.axis
@@ -98,7 +98,7 @@ class Chain:
                 return self._reshaped(node)
             case "Squeeze":
                 return self._without(node, rank, self._integers(node, 1))
-            case kind if kind in _REDUCED.split():
+            case kind if kind in _REDUCED:
                 return self._reduced(node, rank)
             case _:
                 fits = False

@@ -69,7 +69,7 @@ class NodeEvaluator:
         self.node = _widened_node(node)
         apart = told_apart(self.node)
         self.cast_type = cast_type(node, in_double=in_double)
-        self._narrows = narrows
+        self._narrow = self.cast_type if narrows else None
         self._names = read_names(apart)
         self.inputs = [name for name in read_names(node) if name]
         self.opset = opsets[""]
@@ -86,21 +86,25 @@ class NodeEvaluator:
         Args:
             arrays: One for each of `read_names`; None where an optional input is missing.
         """
-        if _keeps_all(self.node, arrays) and not self._narrows:
+        keeps_all = _keeps_all(self.node, arrays)
+        if keeps_all and self._narrow is None:
             return [each for each in arrays if each is not None]
-        return evaluated(self.node, arrays, self._part)
+        return evaluated(self.node, arrays, self._narrowed if keeps_all else self._part)
 
     def _part(self, arrays: Sequence[Array | None]) -> list[Array]:
         with np.errstate(all="ignore"):
-            outputs = self._computed(arrays)
-            if self._narrows and self.cast_type is not None:
-                outputs = [np.asarray(each).astype(self.cast_type.numpy) for each in outputs]
-        return [widened(np.asarray(output)) for output in outputs]
+            return self._narrowed(self._computed(arrays))
+
+    def _narrowed(self, outputs: Sequence[Array | None]) -> list[Array]:
+        """The outputs, rounded where it is a cast that rounds."""
+        found = [np.asarray(each) for each in outputs]
+        if self._narrow is not None:
+            with np.errstate(all="ignore"):
+                found = [each.astype(self._narrow.numpy) for each in found]
+        return [widened(each) for each in found]
 
     def _computed(self, arrays: Sequence[Array | None]) -> Sequence[Array]:
         """The outputs that have a name; those of a node without subgraphs take a sixth of the time without the evaluator around it."""
-        if _keeps_all(self.node, arrays):
-            return [each for each in arrays if each is not None]
         if self._operator.need_context():
             named = zip(self._names, arrays, strict=True)
             results: Any = self._evaluator.run(None, {n: a for n, a in named if a is not None})

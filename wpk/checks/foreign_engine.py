@@ -1,17 +1,16 @@
 """Check an engine that wpk does not execute itself, e.g. one of TensorRT's, against ONNX Runtime on the untouched model."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from wpk.assembly import input_ports
 from wpk.checks.float64_nodes import Array
-from wpk.checks.model_check import check_outputs
 from wpk.checks.pass_proof import Interface, PassProof
-from wpk.checks.scope import SampleRound, rounds
+from wpk.checks.scope import rounds
 from wpk.checks.testimony import Witness
-from wpk.checks.witness import WitnessError, require_onnxruntime
+from wpk.checks.witness import require_onnxruntime
 from wpk.errors import VerificationError
-from wpk.plan import Check, Outcome
+from wpk.plan import Check
 from wpk.progress import Progress
 
 Arrays = Mapping[str, Array]
@@ -41,7 +40,8 @@ def check_foreign_engine(
     with ThreadPoolExecutor(1, "wpk-reference") as beside:
         witness = Witness(beside, lowered.source.path, lowered.original)
         for each in rounds(ports, proof.scope, dims):
-            found += _compared(run, witness, ports, each, proof, progress)
+            testimony = witness.asked(ports, each)
+            found += testimony.checks(run, progress, tolerance=proof.scope.tolerance)
     return tuple(found)
 
 
@@ -57,33 +57,3 @@ def require_right(checks: Iterable[Check], who: str) -> None:
             f"{who} does not compute what the model does: {failed.name}: {failed.detail}",
             fix="build a plan of wpk's own (--engine wpk), and report this with the model",
         )
-
-
-def _compared(
-    run: Callable[[Arrays], Arrays],
-    witness: Witness,
-    ports: Interface,
-    each: SampleRound,
-    proof: PassProof,
-    progress: Progress,
-) -> Iterator[Check]:
-    testimony = witness.asked(ports, each)
-    for done, sample in enumerate(each.samples):
-        progress("comparing with ONNX Runtime", done, len(each.samples))
-        name = f"ONNX Runtime, {sample.name}"
-        try:
-            right, unmoved = testimony.outputs(done), testimony.unmoved
-        except WitnessError as error:
-            yield Check(name, Outcome.INCONCLUSIVE, error.what)
-            continue
-        yield check_outputs(
-            run,
-            right,
-            sample.arrays,
-            ports.precision,
-            name,
-            unmoved=unmoved,
-            tolerance=proof.scope.tolerance,
-            closer=testimony.closer_look(done),
-        )
-    progress("comparing with ONNX Runtime", len(each.samples), len(each.samples))

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 import onnx
 
 from wpk.checks.bounded import attribute_of
-from wpk.operators import OperatorKind, of_kind
+from wpk.operators import ELEMENTWISE
 
 Shape = tuple[int, ...]
 
-_ELEMENT_WISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
 _ALONG_AN_AXIS = ("LogSoftmax", "Softmax")
 _MATRICES = 3
 """Axes of the product that such a stretch begins with, at least."""
@@ -49,16 +47,11 @@ class MatrixRows:
         """Axes of all tensors that are made."""
         return len(self.lead) + 1
 
-    @property
-    def elements(self) -> int:
-        """Of the largest tensor."""
-        return prod(self.lead) * self.widest
-
     def takes(self, node: onnx.NodeProto) -> bool:
         """Tell whether a node behind the product computes each row alone, and note what it makes and reads."""
         shape = None
         if len(node.output) == 1 and not self.made.keys().isdisjoint(node.input):
-            if node.op_type in _ELEMENT_WISE:
+            if node.op_type in ELEMENTWISE:
                 shape = self._broadcast(node)
             elif node.op_type in _ALONG_AN_AXIS and self._axis(node) == self.rank - 1:
                 shape = self.made[node.input[0]]

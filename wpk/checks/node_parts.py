@@ -14,8 +14,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from wpk.blocks import PART, cores, on_cores
-from wpk.operators import OperatorKind, of_kind
+from wpk.blocks import PART, cores, evenly, on_cores
+from wpk.operators import ELEMENTWISE
 from wpk.reused_memory import empty
 
 Array = NDArray[np.generic]
@@ -23,7 +23,6 @@ Array = NDArray[np.generic]
 _LEAST = 1 << 19
 """Elements of the largest operand that pay for threads."""
 
-_ELEMENT_WISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
 _PLANES = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
 _IMAGES = ("Conv", "ConvTranspose", "InstanceNormalization")
 _ROWS = ("LayerNormalization", "LogSoftmax", "RMSNormalization", "Softmax")
@@ -69,7 +68,7 @@ def cut_of(node: onnx.NodeProto, arrays: Sequence[Array | None]) -> Cut | None:
     if len(node.output) != 1 or not arrays or arrays[0] is None:
         return None
     op, shape = node.op_type, arrays[0].shape
-    if op in _ELEMENT_WISE:
+    if op in ELEMENTWISE:
         return _broadcast([None if each is None else each.shape for each in arrays])
     if op == "MatMul":
         return _matrices([each.shape for each in arrays if each is not None])
@@ -225,19 +224,27 @@ def by_parts(x: Array, free: Sequence[int], work: Callable[[Array], Array]) -> A
 
 def _put_together(cut: Cut, size: int, evaluate: Callable[[slice], list[Array]]) -> list[Array]:
     """The outputs for all that is cut, of what they are for parts of it; ``size`` is that of the largest operand."""
-    count = min(cut.extent, max(2 * cores(), -(-size // PART)))
-    edges = [cut.extent * place // count for place in range(count + 1)]
-    whole = Whole(cut.extent, cut.written)
-
-    def work(place: int) -> None:
-        at = slice(edges[place], edges[place + 1])
-        whole.put(at.start, evaluate(at))
-
-    on_cores(range(count), work)
-    return list(whole.arrays)
+    count = max(2 * cores(), -(-size // PART))
+    return list(put_together(cut.extent, cut.written, count, evaluate))
 
 
-class Whole:
+def put_together(
+    extent: int, axis: int, count: int, evaluate: Callable[[slice], Sequence[Array]]
+) -> tuple[Array, ...]:
+    """Return arrays of which ``evaluate`` gives parts along an axis.
+
+    Args:
+        extent: Of the axis.
+        axis: The same for all arrays.
+        count: Parts, where there are so many elements.
+        evaluate: Called for several parts at once, on all cores.
+    """
+    whole = _Whole(extent, axis)
+    on_cores(evenly(extent, min(extent, count)), lambda at: whole.put(at.start, evaluate(at)))
+    return whole.arrays
+
+
+class _Whole:
     """Arrays that are put together from parts along an axis, in any order.
 
     Attributes:

@@ -57,7 +57,6 @@ class OriginalValues:
             few: Follows the few samples that inputs have, if they have not all.
         """
         self._graph = graph
-        self._makers = {name: i for i, n in enumerate(graph.nodes) for name in n.proto.output}
         self._types = constant_types(graph)
         self._values: dict[str, Array] = {name: widened(a) for name, a in inputs.items()}
         self._nodes = Evaluation(graph.opset, opinions, few)
@@ -100,7 +99,7 @@ class OriginalValues:
         """Return the nodes between a tensor and those of ``cut`` before it, in order."""
         found, waiting = set[int](), [name]
         while waiting:
-            index = self._makers.get(waiting.pop())
+            index = self._graph.makers.get(waiting.pop())
             if index is None or index in found:
                 continue
             found.add(index)
@@ -152,7 +151,9 @@ class OriginalValues:
             return None
         operands = {name: self._bounded(name, known) for name in used}
         repeated = (
-            name for name in used if name not in self._makers and operands[name].value.size > 1
+            name
+            for name in used
+            if name not in self._graph.makers and operands[name].value.size > 1
         )
         if self._nodes.few is not None and any(repeated):
             return None  # it may have numbers for each sample
@@ -225,15 +226,15 @@ class OriginalValues:
 
     def _missing(self, name: str) -> list[str]:
         """Return what must be computed before a tensor can be computed."""
-        if name in self._values or name not in self._makers:
+        if name in self._values or name not in self._graph.makers:
             return []
-        inputs = read_names(self._graph.nodes[self._makers[name]].proto)
-        return [each for each in inputs if each in self._makers and each not in self._values]
+        inputs = read_names(self._graph.nodes[self._graph.makers[name]].proto)
+        return [each for each in inputs if each in self._graph.makers and each not in self._values]
 
     def _compute(self, name: str) -> None:
-        if name in self._values or name not in self._makers:
+        if name in self._values or name not in self._graph.makers:
             return
-        index = self._makers[name]
+        index = self._graph.makers[name]
         proto = self._graph.nodes[index].proto
         given = [self._known(each) if each else None for each in read_names(proto)]
         results = self._nodes.run(proto, given)
@@ -248,7 +249,7 @@ class OriginalValues:
         if index not in self._computed:
             self._computed.add(index)
             self._readers.subtract(read)
-        held = (name for name in (*read, *proto.output) if name in self._makers)
+        held = (name for name in (*read, *proto.output) if name in self._graph.makers)
         free = (name for name in held if name in self._values and name not in self._settled)
         self._unread.update(name for name in free if not self._readers[name])
 

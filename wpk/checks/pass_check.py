@@ -127,9 +127,10 @@ class _Walk:
             self.few, self.its_few = FewSamples(batch), FewSamples(batch)
             self.few.begin(inputs)
             inputs = self.its_few.begin(inputs)
-        made = {name for node in original.nodes for name in node.proto.output if name}
         known = {name for node in rewritten.nodes for name in node.known_as if name}
-        self.shared = made & (known | set(rewritten.constants) | set(rewritten.outputs))
+        self.shared = original.makers.keys() & (
+            known | set(rewritten.constants) | set(rewritten.outputs)
+        )
         self.constants = original.constants
         self.original = OriginalValues(original, inputs, opinions, self.its_few)
         self.values: dict[str, Array] = {n: widened(a) for n, a in inputs.items()}

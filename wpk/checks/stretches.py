@@ -16,19 +16,18 @@ from typing import Any
 import numpy as np
 import onnx
 
-from wpk.blocks import BLOCK, PART, Block, cores, neighbours, on_cores
+from wpk.blocks import BLOCK, Block, neighbours, on_cores, parts_of_rows
 from wpk.checks.bounded import Ball
 from wpk.checks.float64_nodes import Array
 from wpk.checks.matrix_rows import behind_product
 from wpk.lowering.flat_graph import read_names
-from wpk.operators import OperatorKind, of_kind
+from wpk.operators import ELEMENTWISE
 from wpk.reused_memory import empty
 
 Work = Callable[[dict[str, Ball]], Sequence[Ball]]
 """Gives of the same part of all operands, by name, a part of each result."""
 
 _LEAST_BLOCKS = 2
-_ELEMENT_WISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ def stretch(
 
 def is_element_wise(node: onnx.NodeProto) -> bool:
     """Tell whether a node may be part of a stretch of elements."""
-    return node.op_type in _ELEMENT_WISE and len(node.output) == 1
+    return node.op_type in ELEMENTWISE and len(node.output) == 1
 
 
 def of_elements(
@@ -135,16 +134,14 @@ def _of_matrices(
 ) -> Stretch | None:
     """A product of several matrices each, and what takes each of its rows alone behind it."""
     found = behind_product(nodes, first, {name: ball.value.shape for name, ball in known.items()})
-    if found is None or found[0].elements < 2 * PART:
+    if found is None:
         return None
     rows, behind = found
     if prod(rows.lead[:-1]) == 1 and behind == first + 1:
         return None  # one product takes all cores itself
-    most = PART // rows.widest
     has_one_for_all = known[nodes[first].input[1]].value.ndim < rows.rank
-    if has_one_for_all:  # is read once for many rows
-        most = max(most, rows.lead[-1])
-    blocks = neighbours(rows.lead, max(1, min(most, prod(rows.lead) // (2 * cores()))))
+    together = rows.lead[-1] if has_one_for_all else 1  # it is read once for many rows
+    blocks = parts_of_rows(rows.lead, rows.widest, together)
     return None if len(blocks) < 2 else Stretch(behind, blocks, rows.rank, rows.by_matrices)
 
 

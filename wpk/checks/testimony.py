@@ -11,12 +11,16 @@ from wpk.checks.disturbed import DisturbedModel
 from wpk.checks.doubles import exact_to_double
 from wpk.checks.evaluation import EvaluationError
 from wpk.checks.float64_nodes import Array
-from wpk.checks.scope import SampleRound
+from wpk.checks.limits import OutputDistance
+from wpk.checks.model_check import check_outputs
+from wpk.checks.scope import SampleRound, Tolerance
 from wpk.checks.unmoved import INPUTS, moved_with_other_weights, moving_tensors, unmoved_outputs
 from wpk.checks.witness import ModelReference, WitnessError
 from wpk.dtypes import Precision
 from wpk.engine import TakesInputs, random_inputs
 from wpk.lowering.flat_graph import FlatGraph
+from wpk.plan import Check, Outcome
+from wpk.progress import Progress
 
 Arrays = Mapping[str, Array]
 
@@ -80,6 +84,49 @@ class Testimony:
             WitnessError: ONNX Runtime cannot compute them.
         """
         return self._asked[index].result()
+
+    def checks(
+        self,
+        run: Callable[[Arrays], Arrays],
+        progress: Progress,
+        rounded: Mapping[str, OutputDistance] | None = None,
+        *,
+        tolerance: Tolerance | None,
+        closer: bool = True,
+    ) -> Iterator[Check]:
+        """Execute an engine on all samples, and hold its outputs against these.
+
+        Args:
+            run: The engine.
+            progress: Told of every sample.
+            rounded: By how much each output differs where only the values in memory are rounded; None where that is
+                not known.
+            tolerance: Decides instead of the limits.
+            closer: Whether a closer look decides where the limits do not do.
+        """
+        at = "".join(f", {name} {size}" for name, size in self._round.dims.items())
+        stage, count = f"comparing with ONNX Runtime{at}", len(self._round.samples)
+        for done, sample in enumerate(self._round.samples):
+            progress(stage, done, count)
+            name = f"ONNX Runtime, {sample.name}"
+            try:
+                right, unmoved = self.outputs(done), self.unmoved
+            except WitnessError as error:
+                yield Check(name, Outcome.INCONCLUSIVE, error.what)
+                continue
+            yield check_outputs(
+                run,
+                right,
+                sample.arrays,
+                self._plan.precision,
+                name,
+                rounded,
+                unmoved=unmoved,
+                doubles=self.doubles,
+                tolerance=tolerance,
+                closer=self.closer_look(done) if closer else None,
+            )
+        progress(stage, count, count)
 
     def closer_look(self, index: int) -> CloserLook:
         """Return what roundings do to the outputs for one sample; nothing is computed before it is asked for."""

@@ -38,8 +38,7 @@ class UnchangedNodes:
             rewritten: To its constants is added what nodes without operands make.
         """
         self._is_same_opset = original.opset == rewritten.opset
-        self._makers = {name: n.proto for n in original.nodes for name in n.proto.output if name}
-        self._its_constants, self._value = original.constants, value
+        self._original, self._value = original, value
         self._constants = dict(rewritten.constants)
         self.names = {name: name for name in original.inputs}
 
@@ -53,7 +52,7 @@ class UnchangedNodes:
         if not self._is_same_opset:
             return False
         known_as = node.known_as
-        its = self._makers.get(next((name for name in known_as if name), ""))
+        its = self._maker(next((name for name in known_as if name), ""))
         if its is None or tuple(its.output) != known_as or not node.proto.input:
             return False
         kind = _kind(node.proto)
@@ -76,11 +75,16 @@ class UnchangedNodes:
             return True
         return own.size <= _SMALL and _are_equal(widened(own), widened(other))
 
+    def _maker(self, name: str) -> onnx.NodeProto | None:
+        """The original's node that makes a tensor."""
+        place = self._original.makers.get(name)
+        return None if place is None else self._original.nodes[place].proto
+
     def _constant(self, name: str) -> Array | None:
         """A constant of the original, or what a node makes there that reads nothing."""
-        maker = self._makers.get(name)
+        maker = self._maker(name)
         if maker is None:
-            return self._its_constants.get(name)
+            return self._original.constants.get(name)
         return self._value(name) if maker.op_type == "Constant" else None
 
 

@@ -1,6 +1,6 @@
 """Check a plan against the model it was made from: the whole engine, and every operator alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -9,13 +9,13 @@ from wpk.checks.evaluation import EvaluationError, draws
 from wpk.checks.float64_nodes import Array
 from wpk.checks.in_turn import check_in_turn, executes_all
 from wpk.checks.limits import OutputDistance
-from wpk.checks.model_check import check_outputs, output_error
+from wpk.checks.model_check import output_error
 from wpk.checks.operator_check import OperatorCheck, check_operators
 from wpk.checks.operator_reference import GraphReference
 from wpk.checks.pass_proof import PassProof
 from wpk.checks.scope import SampleRound, Tolerance, require_inputs
 from wpk.checks.testimony import Testimony, Witness
-from wpk.checks.witness import WitnessError, require_onnxruntime
+from wpk.checks.witness import require_onnxruntime
 from wpk.engine import Engine
 from wpk.errors import VerificationError, WrongModelError
 from wpk.execution import Device
@@ -168,45 +168,16 @@ class _EngineCheck:
             words = "the model draws random numbers, so that no two runs are alike"
             name = f"ONNX Runtime, {samples.samples[0].name}"
             return [Check(name, Outcome.INCONCLUSIVE, words)]
-        found = list(self._compared(samples, testimony, rounded, closer=closer))
+        checks = testimony.checks(
+            self.engine.run, self.progress, rounded, tolerance=self.tolerance, closer=closer
+        )
+        found = list(checks)
         in_doubt = [check.outcome is Outcome.INCONCLUSIVE for check in found]
         if any(in_doubt) and executes_all(self.bundle, self.engine):
             sample = samples.samples[in_doubt.index(True)]
             told = (self.reference, self.engine, sample, samples.dims, self.progress)
             found.append(check_in_turn(self.bundle, *told))
         return found
-
-    def _compared(
-        self,
-        samples: SampleRound,
-        testimony: Testimony,
-        rounded: Mapping[str, OutputDistance],
-        *,
-        closer: bool,
-    ) -> Iterator[Check]:
-        at = "".join(f", {name} {size}" for name, size in samples.dims.items())
-        count = len(samples.samples)
-        for done, sample in enumerate(samples.samples):
-            self.progress(f"comparing with ONNX Runtime{at}", done, count)
-            name = f"ONNX Runtime, {sample.name}"
-            try:
-                right, unmoved = testimony.outputs(done), testimony.unmoved
-            except WitnessError as error:
-                yield Check(name, Outcome.INCONCLUSIVE, error.what)
-                continue
-            yield check_outputs(
-                self.engine.run,
-                right,
-                sample.arrays,
-                self.engine.plan.precision,
-                name,
-                rounded,
-                unmoved=unmoved,
-                doubles=testimony.doubles,
-                tolerance=self.tolerance,
-                closer=testimony.closer_look(done) if closer else None,
-            )
-        self.progress(f"comparing with ONNX Runtime{at}", count, count)
 
 
 def require_same_operators(plan: Plan, program: Program) -> None:

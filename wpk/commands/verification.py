@@ -25,7 +25,7 @@ from wpk.model_source import Model, model_file
 from wpk.plan import CheckMode, Paths, PlanBundle, bundle_of
 from wpk.progress import Progress
 from wpk.report import shown
-from wpk.targets import has_clusters, has_warpgroups
+from wpk.targets import features_of
 
 
 @dataclass(frozen=True)
@@ -133,8 +133,7 @@ def compare(
             changed=made.changed_sites,
             fallback=made.fallback,
             driven=True,
-            clusters=has_clusters(bundle.plan.arch),
-            warpgroups=has_warpgroups(bundle.plan.arch),
+            features=features_of(bundle.plan.arch),
         )
         proof = prove_passes(lowered, scope, progress)
         code = compare_machine_code(bundle, progress)

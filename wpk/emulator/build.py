@@ -64,12 +64,11 @@ def compile_unit(
     return _library(source.entry, flags, source.text, (interface, source.digest), what, cache)
 
 
-def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Path:
+def runtime_library(*, sanitized: bool = False) -> Path:
     """The library that schedules threads and executes warp operations, built when needed.
 
     Args:
         sanitized: Build under sanitizers, for kernels of the same kind.
-        cache: Folder of built libraries; `default_cache` when not given.
 
     Raises:
         CompileError: No compiler, or it failed.
@@ -85,11 +84,16 @@ def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Pa
     flags = [*_RUNTIME_FLAGS, *_sanitizers(sanitized)]
     together = "".join(f'#include "{path}"\n' for path in sources)  # a third of the time
     what = "the emulator's runtime library"
-    return _library("libwpk_emulator", flags, together, texts, what, cache)
+    return _library("libwpk_emulator", flags, together, texts, what)
 
 
 def _library(
-    name: str, flags: list[str], text: str, parts: Sequence[str], what: str, cache: Path | None
+    name: str,
+    flags: list[str],
+    text: str,
+    parts: Sequence[str],
+    what: str,
+    cache: Path | None = None,
 ) -> Path:
     """A library, built from a text; its flags and ``parts`` decide its bytes."""
     compiler = find_host_compiler()

@@ -5,7 +5,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 
@@ -42,9 +41,7 @@ class EmulatorProcess(CpuDevice, ChildDevice):
         *,
         libraries: Libraries[Device] | None = None,
         time_limit_seconds: float = 60.0,
-        seed: int = 0,
         threads: int | None = None,
-        cache: Path | None = None,
     ) -> None:
         """Start the child; the arguments but the time limit are those of `Emulator`.
 
@@ -53,7 +50,7 @@ class EmulatorProcess(CpuDevice, ChildDevice):
         CpuDevice.__init__(self, mode, libraries)
         self.time_limit_seconds = time_limit_seconds
         self.patience = 1.0
-        self._builder = Emulator(mode, cache=cache)
+        self._builder = Emulator(mode)
         self._reports = sanitizers.open_reports(self) if mode.sanitized else None
         child = ChildProcess(
             "wpk.emulator.serve",
@@ -67,7 +64,7 @@ class EmulatorProcess(CpuDevice, ChildDevice):
         except BaseException:  # an interrupt too: nobody else could end the child
             self.close()
             raise
-        self._start: tuple[object, ...] | None = (mode, seed, threads, runtime)
+        self._start: tuple[object, ...] | None = (mode, threads, runtime)
 
     def write(self, address: int, data: Bytes) -> None:
         """See `Emulator.write`."""

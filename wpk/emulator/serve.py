@@ -21,10 +21,10 @@ class _Service:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._emulator, name)
 
-    def start(self, mode: Mode, seed: int, threads: int | None, runtime: Path) -> None:
+    def start(self, mode: Mode, threads: int | None, runtime: Path) -> None:
         """Begin anew, in a mode."""
         take_runtime(runtime, sanitized=mode.sanitized)
-        self._emulator = Emulator(mode, seed=seed, threads=threads)
+        self._emulator = Emulator(mode, threads=threads)
 
     def write(self, address: int, data: bytearray) -> None:
         """See `Emulator.write`."""

@@ -17,7 +17,7 @@ from wpk.engine.deciding import condition_of
 from wpk.engine.turns_run import TurnsRun
 from wpk.execution import Device
 
-RUN_SECONDS = 120.0
+_RUN_SECONDS = 120.0
 """For all turns of one execution; a loop that takes longer does not end."""
 
 
@@ -35,7 +35,6 @@ class ControlRun:
         bodies: Sequence[BodyEngine],
         device: Device,
         cells: Cells,
-        limit_seconds: float = RUN_SECONDS,
     ) -> None:
         """Take what is executed.
 
@@ -45,10 +44,9 @@ class ControlRun:
             bodies: Engines of its bodies.
             device: Where everything lies.
             cells: Memory for states and parts.
-            limit_seconds: For all turns of one execution.
         """
         self._control, self._made, self._bodies = control, tuple(made), bodies
-        self._device, self._cells, self._limit = device, cells, limit_seconds
+        self._device, self._cells = device, cells
         self.turns = 0
         self._calls: tuple[Mapping[str, int], Sequence[BodyCall]] | None = None
 
@@ -73,7 +71,7 @@ class ControlRun:
         if isinstance(self._control, Conditional):
             taken = 0 if condition_of(self._control.condition, self._device, inputs) else 1
             return self._branch(self._control.bodies[taken], calls[taken], inputs, outputs, types)
-        run = TurnsRun(self._control, calls[0], self._device, self._cells, self._limit)
+        run = TurnsRun(self._control, calls[0], self._device, self._cells, _RUN_SECONDS)
         self.turns, found = run.run(inputs, outputs, types, dims)
         return found
 

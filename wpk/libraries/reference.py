@@ -250,9 +250,10 @@ def _squeeze(problem: Squeeze, rng: np.random.Generator) -> RandomCase:
     ]
     wide = [[_wide(each) for each in group] for group in operands]
     output, allowed = excite(problem, _wide(x), _wide(down), _wide(up), wide)
-    weights = (np.pad(w, ((0, 0), (0, whole_runs(w.shape[1]) - w.shape[1]))) for w in (down, up))
     return RandomCase(
-        (x, *weights, *(each for group in operands for each in group)), output, allowed
+        (x, _in_runs(down), _in_runs(up), *(each for group in operands for each in group)),
+        output,
+        allowed,
     )
 
 
@@ -267,9 +268,10 @@ def _feed_forward(problem: FeedForward, rng: np.random.Generator) -> RandomCase:
     error = error + _error(problem.precision, problem.hidden_size, [problem.down]) * size
     operands = _operands(second.epilogue, exact.shape, rng)
     output, allowed = _finish(second, exact, error, operands)
-    rows = (np.pad(w, ((0, 0), (0, whole_runs(w.shape[1]) - w.shape[1]))) for w in (b.T, down))
     of_rows = [each[0, 0] for each in (*behind, *operands)]
-    return RandomCase((a[0, 0], *rows, *of_rows), output[0, 0], allowed[0, 0])
+    return RandomCase(
+        (a[0, 0], _in_runs(b.T), _in_runs(down), *of_rows), output[0, 0], allowed[0, 0]
+    )
 
 
 def _norm_error(problem: Normalisation | NormedMatmul, x: Array, before: Array) -> Array:
@@ -325,6 +327,11 @@ def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, terms:
         limits = np.iinfo(dtype.numpy)
         return rng.integers(limits.min, limits.max, shape, dtype.numpy, endpoint=True)
     return (rng.standard_normal(shape) / sqrt(terms)).astype(dtype.numpy)
+
+
+def _in_runs(weight: Array) -> Array:
+    """A weight as blocks of two products store it: rows of whole runs."""
+    return np.pad(weight, ((0, 0), (0, whole_runs(weight.shape[1]) - weight.shape[1])))
 
 
 def _stored(shape: tuple[int, ...], tensor: Tensor) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ same form of what they made of it is compared with that (`wpk.checks.pass_check`
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import onnx
@@ -51,6 +52,16 @@ class FlatGraph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     opset: int
+
+    @cached_property
+    def makers(self) -> Mapping[str, int]:
+        """The place of the node that makes a tensor, by the tensor's name."""
+        return {
+            name: place
+            for place, node in enumerate(self.nodes)
+            for name in node.proto.output
+            if name  # of an output that is missing there is none
+        }
 
 
 def read_names(node: onnx.NodeProto) -> list[str]:

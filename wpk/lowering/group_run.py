@@ -34,12 +34,7 @@ class GroupRun:
             observe: Told of each pass that has rewritten.
             known: What was inferred of the model's nodes before, where shapes of the graph are inferred already.
         """
-        self.groups = pass_groups(
-            source.precision,
-            source.changed,
-            clusters=source.clusters,
-            warpgroups=source.warpgroups,
-        )
+        self.groups = pass_groups(source.precision, source.changed, source.features)
         self._names = {each.name for group in self.groups for each in group}
         self._skip, self._progress, self._observe = source.skip, progress, observe
         self._inferred = known is not None

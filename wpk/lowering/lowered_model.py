@@ -16,6 +16,7 @@ from wpk.lowering.flat_graph import FlatGraph
 from wpk.lowering.free_sizes import Assignment
 from wpk.lowering.program import NodeRecord, Operator, Program
 from wpk.problems import Fallback
+from wpk.target_features import USUAL, TargetFeatures
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,7 @@ class Source:
         precision: Written into the graph's types.
         skip: Names of passes not to run.
         changed: The form: keys of the sites that passes decide otherwise than usually.
-        clusters: Whether blocks share memory on the target, so that several share a row.
-        warpgroups: Whether the target's warpgroups multiply.
+        features: Of the target.
     """
 
     path: Path
@@ -37,8 +37,7 @@ class Source:
     precision: Precision
     skip: Collection[str]
     changed: frozenset[str] = frozenset()
-    clusters: bool = True
-    warpgroups: bool = False
+    features: TargetFeatures = USUAL
 
 
 class BodyFolder:

@@ -33,6 +33,7 @@ from wpk.lowering.lowered_model import LoweredModel, Source
 from wpk.lowering.program import NodeRecord, Program
 from wpk.progress import Progress, silent
 from wpk.shape_ranges import SizeRange, size_ranges
+from wpk.target_features import USUAL, TargetFeatures
 
 SIMPLIFYING = (
     "attention-parts",
@@ -74,8 +75,7 @@ def lower_model(
     fallback: bool = False,
     driven: bool = False,
     depth: int = 0,
-    clusters: bool = True,
-    warpgroups: bool = False,
+    features: TargetFeatures = USUAL,
 ) -> LoweredModel:
     """Load a model, rewrite its graph and lower it.
 
@@ -89,14 +89,13 @@ def lower_model(
         fallback: Whether ONNX Runtime executes what no kernel does.
         driven: Whether bodies of control flow become engines also where ONNX Runtime executes nothing.
         depth: In how many nodes it is a body.
-        clusters: Whether blocks share memory on the target (`wpk.targets.has_clusters`).
-        warpgroups: Whether the target's warpgroups multiply (`wpk.targets.has_warpgroups`).
+        features: Of the target (`wpk.targets.features_of`).
 
     Raises:
         GraphError: The model is damaged, or a pass is unknown.
         UnsupportedError: Some nodes cannot be carried; all are listed.
     """
-    source = Source(path, shapes, precision, skip, clusters=clusters, warpgroups=warpgroups)
+    source = Source(path, shapes, precision, skip, features=features)
     forms = ModelForms(source, progress, fallback=fallback, driven=driven, depth=depth)
     return forms.lowered(frozenset(changed))
 
@@ -234,8 +233,7 @@ def _lower_body(path: Path, source: Source, depth: int, *, fallback: bool) -> Lo
         fallback=fallback,
         driven=True,
         depth=depth,
-        clusters=source.clusters,
-        warpgroups=source.warpgroups,
+        features=source.features,
     )
 
 

@@ -37,6 +37,10 @@ def of_kind(*kinds: OperatorKind) -> tuple[str, ...]:
     return names(lambda row: row.kind in kinds)
 
 
+ELEMENTWISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
+"""The operators that compute each element from the operands' elements at the same place."""
+
+
 def has_formula(name: str) -> bool:
     """Whether `express` knows an operator."""
     row = OPERATORS.get(name)

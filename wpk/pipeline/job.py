@@ -23,7 +23,7 @@ from wpk.plan import Paths, PlanBundle, write_plan
 from wpk.progress import Progress
 from wpk.search.loop import CacheFolder, Tuning, plan_tuning, require_measuring, runs
 from wpk.search.store import RunRecord
-from wpk.targets import Target, has_clusters, has_warpgroups
+from wpk.targets import Target, features_of
 from wpk.trial_bench import SEEDS, ModelCases, reference_bytes
 
 LEAST_BESIDE_BYTES = 2**31
@@ -84,8 +84,7 @@ class Job:
             build.shapes,
             self.precision,
             build.skip_passes,
-            clusters=has_clusters(self.target.arch),
-            warpgroups=has_warpgroups(self.target.arch),
+            features=features_of(self.target.arch),
         )
         return ModelForms(source, self.progress, fallback=build.falls_back, driven=True)
 

@@ -4,9 +4,9 @@ from wpk.targets.driver_names import target_of_gpu
 from wpk.targets.entry import DEPENDENT_LAUNCH_SECONDS
 from wpk.targets.largest import largest_target
 from wpk.targets.registry import (
+    features_of,
     find_target,
     has_clusters,
-    has_warpgroups,
     require_compilable,
     require_precision,
     why_precision_unsupported,

@@ -6,6 +6,7 @@ import difflib
 
 from wpk.dtypes import ASKED, Precision
 from wpk.errors import TargetError
+from wpk.target_features import TargetFeatures
 from wpk.targets.table import TARGETS
 from wpk.targets.target import Target
 
@@ -115,9 +116,9 @@ def has_clusters(arch: str) -> bool:
     return int("".join(filter(str.isdigit, arch))) >= _CLUSTERS_SINCE
 
 
-def has_warpgroups(arch: str) -> bool:
-    """Return whether warpgroups multiply on an architecture (wgmma, which sm_90a alone has)."""
-    return arch == _WARPGROUPS
+def features_of(arch: str) -> TargetFeatures:
+    """Return what blocks can do on an architecture; warpgroups multiply by wgmma, which sm_90a alone has."""
+    return TargetFeatures(clusters=has_clusters(arch), warpgroups=arch == _WARPGROUPS)
 
 
 def _is_spelt(target: Target, wanted: str, arch: str) -> bool:

@@ -20,6 +20,7 @@ from wpk.plan import CheckMode
 from wpk.progress import Progress, silent
 from wpk.search.loop import choose_target
 from wpk.shape_ranges import SizeRange
+from wpk.target_features import TargetFeatures
 from wpk.tensorrt import ANY_BATCH, Request, TensorRTError, exported, find_binding, require_target
 from wpk.tensorrt_pipeline.hosting import host
 from wpk.tensorrt_pipeline.job import Arrays, Job
@@ -70,7 +71,9 @@ def optimize_tensorrt(
         build_options.skip_passes,
         progress,
         changed=build_options.changed_sites,
-        clusters=False,  # a squeeze may take two steps, and a plugin is one
+        features=TargetFeatures(
+            clusters=False
+        ),  # a squeeze may take two steps, and a plugin is one
     )
     lowered.require_sites()
     _require_one_free(lowered.program)

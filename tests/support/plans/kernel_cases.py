@@ -25,6 +25,7 @@ from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.schedules.template import Schedule, ScheduleTemplate
 from wpk.search.models.static_search import Finalist, Shortlists, finalist_of, shortlist_all
+from wpk.target_features import TargetFeatures
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")
@@ -66,7 +67,9 @@ def picked(
     """A hand-written network, and some schedules of every template for each of its problems."""
     joined = (every_site("fuse-feed-forwards"),) if network in handwritten.FEED_FORWARDS else ()
     path = handwritten.write(network, folder)
-    lowered = lower_model(path, {}, precision, changed=joined, warpgroups=True)
+    lowered = lower_model(
+        path, {}, precision, changed=joined, features=TargetFeatures(warpgroups=True)
+    )
     problems = dict.fromkeys(operator.problem for operator in lowered.program.operators)
     return lowered, {p: _picked(shortlist_all(p, TEMPLATES, H200), rows) for p in problems}
 

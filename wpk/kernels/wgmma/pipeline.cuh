@@ -125,7 +125,8 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typena
 
     // With ping-pong: a group waits until the products of the tile before its own are under way, which are the other
     // group's. `parity` of its first tile is 1 where it has the first of all, else 0, and alternates. Without this
-    // order it would be more than a round of the pipeline ahead of what it waits for.
+    // order it would be more than a round of the pipeline ahead of what it waits for. GroupTurns, which counts turns of
+    // any number of groups, would do the same in more instructions and registers.
     WPK_DEVICE void awaitTurn(int group, int parity) const
     {
         waitBarrier(turnOf(group), parity); // @turn_awaited

@@ -1,4 +1,4 @@
-"""What schedules take: threads, shared memory, registers, and what they make the GPU do."""
+"""What schedules take: threads, shared memory, and what they make the GPU do."""
 
 from dataclasses import replace
 
@@ -7,23 +7,23 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
 from wpk.performance import WARP_MMA_SHARE, WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
-from wpk.problems import ClampedConvolution, Convolution, Matmul, MomentsMatmul, NormedMatmul
+from wpk.problems import ClampedConvolution, Convolution, Matmul
 from wpk.schedules.matrix_epilogue import stores_by_columns
 from wpk.schedules.row_norm import (
     PRODUCT_COLUMNS,
     fragment_products,
     fragment_slots,
-    is_centred,
     looks_at_rows,
     moments_moved,
 )
-from wpk.schedules.split import sum_registers
 from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.wgmma import handed_registers
-from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma.consumer_registers import needed
+from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP, consumer_groups
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import in_turn, lag_steps, staged_columns, turns
 from wpk.schedules.wgmma.residual import residual_of
+from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth
 from wpk.targets import Target
 
 BARRIER_BYTES = 16
@@ -38,17 +38,7 @@ _MEMORY_FETCHES = 3.0
 """Loads from L2 that take as long as one that global memory answers while all SMs ask for as much as it gives: some
 900 cycles. An assumption, for problems whose bytes L2 does not hold."""
 
-_BOX_ROW_BYTES = 128
 _BOX_FRAGMENTS = 4  # of 16 elements in a row of a box
-_FP32_ROWS = (
-    40  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
-)
-_OTHER_REGISTERS = 28  # addresses and descriptors
-_PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to tile; as the others
-_LAGGING = 2  # of a warpgroup that begins behind another; as the others
-_READ_RESIDUAL = (
-    8  # of a residual that the epilogue of warpgroups in turns reads itself; as the others
-)
 _STORED_BESIDE = 0.2
 """Part of what could be stored while other warpgroups multiply that is: of a normed product of 6304 rows with GELU on an H200; one
 without GELU gained nothing."""
@@ -59,22 +49,13 @@ _MOMENTS_WAIT = 2.0
 """Times their own that products for moments take, since they wait for those of warpgroups: fitted to six normed products
 of 197 to 100352 rows that were measured on an H100."""
 
-_MOMENTS, _MOMENTS_IN_LOOP, _CENTRED = (
-    4,
-    14,
-    36,
-)  # of rows that are normalised, with their means and the sums of a few columns; as the others
-
-_KNOWN_MOMENTS, _KNOWN_IN_LOOP, _STORED_MOMENTS = 4, 12, 7  # as the others
-
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
 
 
 def threads(problem: Convolution | Matmul, columns: Columns) -> Floats:
     """Count the threads of a block: its consumers, the producer's warp, and one for the residual; or the producer's warpgroup."""
-    warps = 1 + (columns["residual"] > 0)
-    return handed_registers.threads(_groups(columns), handed(problem, columns), WARP * warps)
+    return _threads(needed(problem, columns), columns)
 
 
 def handed(problem: Convolution | Matmul, columns: Columns) -> NDArray[np.int64]:
@@ -82,45 +63,38 @@ def handed(problem: Convolution | Matmul, columns: Columns) -> NDArray[np.int64]
 
     Blocks that have one tile each have a producer's warp in any case.
     """
-    needed, groups = _needed(problem, columns), _groups(columns)
+    return _handed(needed(problem, columns), columns)
+
+
+def _threads(registers: Floats, columns: Columns) -> Floats:
+    """As `threads`, of the registers that consumers need."""
+    warps = 1 + (columns["residual"] > 0)
+    return handed_registers.threads(
+        consumer_groups(columns), _handed(registers, columns), WARP * warps
+    )
+
+
+def _handed(registers: Floats, columns: Columns) -> NDArray[np.int64]:
+    """As `handed`, of the registers that consumers need."""
     counted: NDArray[np.int64] = np.where(
-        _may_hand(needed, columns), handed_registers.handed(needed, groups), 0
+        _may_hand(registers, columns),
+        handed_registers.handed(registers, consumer_groups(columns)),
+        0,
     )
     return counted
 
 
-def _launched(problem: Convolution | Matmul, columns: Columns) -> Floats:
+def _launched(registers: Floats, columns: Columns) -> Floats:
     """Count the registers with which a thread begins; those that it needs where they are too many in any case."""
-    needed = _needed(problem, columns)
-    launched = handed_registers.launched(needed, _groups(columns))
-    return np.where(_may_hand(needed, columns), launched, needed)
+    launched = handed_registers.launched(registers, consumer_groups(columns))
+    return np.where(_may_hand(registers, columns), launched, registers)
 
 
-def _may_hand(needed: Floats, columns: Columns) -> NDArray[np.bool_]:
+def _may_hand(registers: Floats, columns: Columns) -> NDArray[np.bool_]:
     may: NDArray[np.bool_] = (columns["persistent"] > 0) & (
-        needed <= handed_registers.most(_groups(columns))
+        registers <= handed_registers.most(consumer_groups(columns))
     )
     return may
-
-
-def _needed(problem: Convolution | Matmul, columns: Columns) -> Floats:
-    """Count the registers that a consumer's thread needs."""
-    return (
-        registers(columns, problem.precision)
-        + _norm_registers(problem, columns)
-        + _residual_registers(problem, columns)
-    )
-
-
-def _consumers(columns: Columns) -> Floats:
-    """Count the threads that multiply."""
-    return _groups(columns) * GROUP_THREADS
-
-
-def _groups(columns: Columns) -> Floats:
-    """Count the consumer warpgroups: two that have tiles of their own, or as many as a tile's rows need."""
-    groups: Floats = np.where(columns["pingpong"] == 1, 2, columns["block_m"] // GROUP_ROWS)
-    return groups
 
 
 def shared_bytes(problem: Convolution | Matmul, columns: Columns) -> Floats:
@@ -133,10 +107,10 @@ def shared_bytes(problem: Convolution | Matmul, columns: Columns) -> Floats:
     precision, residual = problem.precision, residual_of(problem)
     size = float(precision.storage.bytes)
     stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
-    beside = 2 * columns["block_n"] * _BOX_ROW_BYTES if precision is Precision.FP32 else 0
+    beside = 2 * columns["block_n"] * SWIZZLE if precision is Precision.FP32 else 0
     tiles = columns["stages"] * stage + beside
     barriers = columns["stages"] * BARRIER_BYTES
-    staging = _groups(columns) * GROUP_ROWS * _staged_row_bytes(problem, columns)
+    staging = consumer_groups(columns) * GROUP_ROWS * _staged_row_bytes(problem, columns)
     needed: Floats = np.where(
         columns["persistent"] > 0, tiles + staging, np.maximum(tiles, staging)
     )
@@ -167,55 +141,9 @@ def _sent_bytes(columns: Columns) -> Floats:
     return sent
 
 
-def registers(columns: Columns, precision: Precision) -> Floats:
-    """Count the accumulators and the rest; or the sum of split-K that meets in global memory.
-
-    Of fp32 accumulators twice, a warp's rows of a box with both of their parts, and up to four
-    vectors of B under way to where what is cut off it lies.
-    """
-    tile_groups = columns["block_m"] // GROUP_ROWS
-    accumulators = columns["block_n"] / 2 * np.where(columns["pingpong"] == 1, tile_groups, 1)
-    consumers = _consumers(columns)
-    vectors = np.ceil(columns["block_n"] * _BOX_ROW_BYTES / 16 / consumers)
-    split = accumulators + _FP32_ROWS + 4 * np.minimum(vectors, 4)
-    more = split if precision is Precision.FP32 else 0.0
-    persistent = _PERSISTENT_FP32 if precision is Precision.FP32 else _PERSISTENT_REGISTERS
-    others = _OTHER_REGISTERS + np.where(columns["persistent"] > 0, persistent, 0)
-    others = others + np.where(columns["lag"] > 0, _LAGGING, 0)
-    through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
-    summing = sum_registers(accumulators, consumers, {"split": through_memory})
-    most: Floats = np.maximum(accumulators + more + others, summing)
-    return most
-
-
-def _norm_registers(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
-    """Count what is kept of a warp's rows that are normalised: their moments, and a few sums of a lane's columns at a time.
-
-    Of rows whose moments are known two numbers are kept; of rows that are stored with their
-    moments what is rounded, beside operands that the epilogue reads itself.
-    """
-    if isinstance(problem, MomentsMatmul):
-        asked = (columns["persistent"] > 0) & (columns["residual"] == 0)
-        return np.where(asked, _STORED_MOMENTS, 0.0)
-    if not isinstance(problem, NormedMatmul):
-        return 0.0
-    if not looks_at_rows(problem):
-        return np.where(columns["persistent"] > 0, _KNOWN_IN_LOOP, _KNOWN_MOMENTS)
-    moments: Floats = np.where(columns["persistent"] > 0, _MOMENTS_IN_LOOP, _MOMENTS)
-    return moments + (_CENTRED if is_centred(problem) else 0.0)
-
-
-def _residual_registers(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
-    """Count what the addresses and the vectors of a residual take that no tensor copy brings."""
-    if residual_of(problem) is None:
-        return 0.0
-    reads = (columns["pingpong"] == 1) & (columns["residual"] == 0)
-    return np.where(reads, _READ_RESIDUAL, 0.0)
-
-
 def _row_slots(problem: Convolution | Matmul, columns: Columns) -> Floats | float:
     """Issue slots of a thread in a step for the rows of a warp: between limits, or normalised."""
-    boxes = columns["block_k"] * problem.precision.storage.bytes / _BOX_ROW_BYTES
+    boxes = columns["block_k"] / box_depth(problem.precision)
     if isinstance(problem, ClampedConvolution):
         limited: Floats = _LIMIT_SLOTS * boxes
         return limited
@@ -242,12 +170,13 @@ def work(
     times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
     seen = 2 * GROUP_ROWS if looks_at_rows(problem) else GROUP_ROWS
     rows = columns["block_m"] / GROUP_ROWS * (seen + times * columns["block_n"]) + written
-    count = threads(problem, columns)
+    registers = needed(problem, columns)
+    count = _threads(registers, columns)
     costs = TileCosts(
         unit=precision,
         threads=count,
         shared_bytes=shared_bytes(problem, columns),
-        registers=_launched(problem, columns),
+        registers=_launched(registers, columns),
         loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / count,
         stages=columns["stages"].astype(np.float64),
         slots=_row_slots(problem, columns),
@@ -263,7 +192,7 @@ def work(
     )
     tiles = moments_moved(tiles, problem, columns, target)
     tiles = _with_moments(tiles, problem, columns)
-    return in_turn(_stored_beside(tiles, _groups(columns), columns, target), columns)
+    return in_turn(_stored_beside(tiles, consumer_groups(columns), columns, target), columns)
 
 
 def _stored_beside(tiles: Work, groups: Floats, columns: Columns, target: Target) -> Work:
