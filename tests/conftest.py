@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 from support.devices.kept_processes import kept_processes, own_processes
+from support.devices.quick_units import as_users_compile, quick_units
 from support.plans.quick_search import one_cubin, one_finalist
 from support.plans.warm import fixture_warm, fixture_warm_without_cubins
 
 from wpk.garbage import collected_behind
 
-__all__ = ["fixture_warm", "fixture_warm_without_cubins", "one_cubin", "one_finalist"]
+__all__ = [
+    "as_users_compile",
+    "fixture_warm",
+    "fixture_warm_without_cubins",
+    "one_cubin",
+    "one_finalist",
+]
 
 _GOLDEN = Path(__file__).parent / "golden"
 
@@ -65,6 +72,17 @@ def _has_driver() -> bool:
 def fixture_kept_processes() -> Iterator[None]:
     """Children are started once for all tests; tests of processes use `own_processes`."""
     with kept_processes():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fixture_quick_units(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[None]:
+    """Units for the emulator are compiled quickly; tests of what users run use `as_users_compile`."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if hasattr(pytestconfig, "workerinput") else base
+    with quick_units(shared / "kernel_headers"):
         yield
 
 

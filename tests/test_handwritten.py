@@ -16,7 +16,7 @@ from wpk.dtypes import Precision
 from wpk.engine import random_inputs
 from wpk.plan.plan import Outcome
 
-pytestmark = pytest.mark.usefixtures("warm")
+pytestmark = pytest.mark.usefixtures("warm", "as_users_compile")
 
 SAMPLE = {
     "grouped_dilated": "fp32",

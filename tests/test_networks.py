@@ -18,6 +18,8 @@ from wpk.plan.plan import Plan
 from wpk.plan.plan_file import read_plan
 from wpk.problems import Convolution, Elementwise, Matmul
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 RESNETS = ("tv_resnet18.dynamo", "tv_resnet18.script", "tv_resnet50.dynamo")
 
 LAUNCHES = {

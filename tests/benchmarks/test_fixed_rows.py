@@ -206,6 +206,11 @@ def test_todays_passes_still_make_the_fixed_partition_of_a_small_graph(graph: Gr
             lowered_fixed(replace(form, skipped=tuple({*form.skipped} - {name})), forms)
 
 
+@pytest.mark.parametrize(
+    "graph",
+    [NAMES[0], *(pytest.param(name, marks=pytest.mark.exhaustive) for name in NAMES[1:])],
+    indirect=True,
+)
 def test_a_form_that_passes_outgrew_is_noticed(graph: Graph) -> None:
     form, model, forms = graph
     stale = replace(form, changed=(*form.changed, "fuse-operators:0123456789abcdef"))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
 import pytest
 import roofline_page
 from rows.base import Context, RowError
 from rows.roofline import GOALS, Point, best_trial, judge, point, rows, step_of
-from rows.roofline_models import SIZES, STUDIES, Study
+from rows.roofline_models import SIZES, STUDIES
 from support.plans.candidates import kernel
 
 from wpk.lowering.model import lower_model
@@ -35,10 +37,8 @@ def test_every_template_is_measured() -> None:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_template_carries_its_three_operators_and_they_grow(tmp_path: Path, name: str) -> None:
-    study, template = STUDIES[name], TEMPLATE_OF[name]
-    study.write(tmp_path / "roofline.onnx")
-    operators = _kernels(tmp_path / "roofline.onnx", study)
+def test_a_template_carries_its_three_operators_and_they_grow(name: str) -> None:
+    template, operators = TEMPLATE_OF[name], _kernels(name)
     bounds = []
     for size in SIZES:
         (operator,) = [each for each in operators if size in each.nodes]
@@ -52,10 +52,8 @@ def test_a_template_carries_its_three_operators_and_they_grow(tmp_path: Path, na
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_all_rivals_are_left_out_that_no_other_operator_needs(tmp_path: Path, name: str) -> None:
-    study = STUDIES[name]
-    study.write(tmp_path / "roofline.onnx")
-    operators = _kernels(tmp_path / "roofline.onnx", study)
+def test_all_rivals_are_left_out_that_no_other_operator_needs(name: str) -> None:
+    study, operators = STUDIES[name], _kernels(name)
     able = {each.problem: _able(each.problem) for each in operators}
     studied = [able[each.problem] for each in operators if set(SIZES) & set(each.nodes)]
     rivals, left_out = set.union(*studied) - {name}, set(study.left_out)
@@ -66,10 +64,15 @@ def test_all_rivals_are_left_out_that_no_other_operator_needs(tmp_path: Path, na
         assert not all(each - left_out - {kept} for each in able.values()), kept
 
 
-def _kernels(model: Path, study: Study) -> list[Operator]:
-    """The operators that ONNX Runtime does not execute."""
+@cache
+def _kernels(name: str) -> list[Operator]:
+    """The operators of a template's study that ONNX Runtime does not execute."""
+    study = STUDIES[name]
     form = {"changed": study.changed, "warpgroups": True}
-    lowered = lower_model(model, {}, study.precision, fallback=True, **form)
+    with TemporaryDirectory() as folder:
+        model = Path(folder, "roofline.onnx")
+        study.write(model)
+        lowered = lower_model(model, {}, study.precision, fallback=True, **form)
     return [each for each in lowered.program.operators if not isinstance(each.problem, Fallback)]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support.each_value import each_value
 from support.networks.drawn_weights import parse_model
 
 from wpk.commands.verification import verify
@@ -102,8 +103,8 @@ def test_sums_are_of_the_weights_as_they_lie(tmp_path: Path) -> None:
     np.testing.assert_array_equal(sums, up.astype(np.float64).sum(axis=1).astype(np.float32))
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("precision", ["fp16", "bf16"])
+@pytest.mark.usefixtures("one_finalist")
+@pytest.mark.parametrize(("name", "precision"), each_value(MODELS, ["fp16", "bf16"]))
 def test_a_plan_with_joined_products_agrees_with_the_model(
     name: str, precision: str, tmp_path: Path
 ) -> None:

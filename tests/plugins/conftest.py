@@ -6,6 +6,12 @@ import pytest
 from support.plugins import SANITIZED, TOGETHER, built
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs the build is tried first, one behind the other: a second process would wait for it."""
+    items.sort(key=lambda item: "sanitized" not in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def sanitized(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """The folder of the build."""
