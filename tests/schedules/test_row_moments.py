@@ -165,10 +165,6 @@ STORED_BY_WARPGROUPS = {
     "persistent": (storing(197, 192, 72), replace(TILE, persistent=3)),
     "residual in shared memory": (storing(197, 192, 72), replace(TILE, persistent=3, residual=2)),
     "turns": (storing(197, 96, 136), WgmmaSchedule(128, 32, 64, 2, persistent=2, pingpong=1)),
-    "one behind the other": (
-        storing(397, 192, 72),
-        WgmmaSchedule(128, 128, 64, 3, persistent=2, residual=1, lag=1),
-    ),
     "parts in a cluster": (storing(70, 96, 256), replace(TILE, block_n=96, split=3, cluster=1)),
     "small parts in a cluster": (
         storing(70, 32, 256),
@@ -200,13 +196,9 @@ READ_BY_WARPGROUPS = {
         of_columns(397, 104, 160),
         WgmmaSchedule(128, 64, 64, 2, persistent=2, pingpong=1),
     ),
-    "by columns, one behind the other": (
-        of_columns(397, 104, 160),
-        WgmmaSchedule(128, 128, 64, 3, persistent=2, lag=1),
-    ),
     "by columns, handed registers": (
         of_columns(397, 200, 160),
-        WgmmaSchedule(192, 192, 64, 3, persistent=2, lag=1),
+        WgmmaSchedule(192, 192, 64, 3, persistent=2),
     ),
     "by columns, parts in memory": (of_columns(70, 72, 256), replace(TILE, split=4)),
     "by columns, parts in a cluster": (of_columns(70, 96, 256), replace(TILE, split=3, cluster=1)),
@@ -377,7 +369,7 @@ def test_moments_are_of_whole_groups_in_fp32() -> None:
         (reading(6304, 3072, 768), WgmmaSchedule(128, 256, 64, 3, persistent=132)),
         (
             storing(6304, 3072, 768),
-            WgmmaSchedule(192, 128, 64, 3, persistent=132, residual=1, lag=1),
+            WgmmaSchedule(192, 128, 64, 3, persistent=132, residual=1),
         ),
     ],
     ids=lambda each: each.words() if isinstance(each, Matmul) else str(each),

@@ -36,7 +36,6 @@ struct Schedule {
   static constexpr int pingpong = 0;
   static constexpr int shared_by = 2;
   static constexpr int residual = 0;
-  static constexpr int lag = 0;
   static constexpr int shared_bytes = 65600;
 
   static_assert(16 <= block_n && block_n <= 256, "a block has 16 to 256 columns");
@@ -60,9 +59,6 @@ struct Schedule {
   static_assert(block_m <= 128 || block_n <= 64 || split == 1 || cluster == 1, "parts that meet in global memory spill where three warpgroups have more than 64 columns");
   static_assert(pingpong == 0 || block_m <= 128, "of warpgroups that take turns each has one or two times 64 rows");
   static_assert(pingpong == 0 || block_m * block_n <= 16384, "a warpgroup that has a tile of its own has 16384 sums at most");
-  static_assert(lag == 0 || lag == 1, "lag is 0 or 1");
-  static_assert(lag == 0 || (persistent != 0 && pingpong == 0 && block_m > 64), "warpgroups that share the tiles of a persistent block begin one behind the other");
-  static_assert(lag == 0 || block_m / 64 <= stages, "the pipeline has the steps that lie between the first warpgroup and the last");
   static_assert(block_k == 64 || block_k == 128 || block_k == 192 || block_k == 256, "a tile is one to four boxes of 64 elements a row");
   static_assert(stages * block_k <= 1024, "the pipeline has at most 16 boxes");
   static_assert(split == 1 || split <= wpk::ceilDivide(3072, block_k), "every part of the reduction has a step");

@@ -149,11 +149,10 @@ SCHEDULES = [
     WgmmaSchedule(64, 64, 64, 3, early=1, share=1, persistent=2, residual=2),
     WgmmaSchedule(64, 128, 64, 2, early=1, persistent=2, pingpong=1, residual=2),
     WgmmaSchedule(128, 64, 64, 2, share=2, persistent=2, pingpong=1, residual=2),
-    WgmmaSchedule(128, 128, 64, 3, early=1, persistent=2, lag=1),
-    WgmmaSchedule(128, 128, 64, 4, early=1, share=2, persistent=2, lag=1, residual=1),
-    WgmmaSchedule(192, 128, 64, 4, early=1, share=1, persistent=2, lag=1),
-    WgmmaSchedule(192, 192, 64, 3, early=1, persistent=1, lag=1),
-    WgmmaSchedule(128, 256, 64, 3, early=1, persistent=1, lag=1),
+    WgmmaSchedule(128, 128, 64, 4, early=1, share=2, persistent=2, residual=1),
+    WgmmaSchedule(192, 128, 64, 4, early=1, share=1, persistent=2),
+    WgmmaSchedule(192, 192, 64, 3, early=1, persistent=1),
+    WgmmaSchedule(128, 256, 64, 3, early=1, persistent=1),
 ]
 
 

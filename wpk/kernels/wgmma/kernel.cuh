@@ -22,19 +22,14 @@ namespace wpk
 
 // acc += A * B over the steps of `range`, by the form of wgmma that the operands need; `state` goes on. ConstantB: no
 // kernel writes B. `rows` look at A (norm_rows.cuh). All consumers call it; with ping-pong those of `group`, in their
-// turn. `lag` counts a block's first steps down, behind which the group after `group` begins.
+// turn.
 template <class T, class Shape, bool ConstantB, class Range, class Limits, class Rows>
 WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], unsigned char* shared,
     const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits,
-    Rows& rows, int& lag, int group = 0)
+    Rows& rows, int group = 0)
 {
     constexpr bool isPlain = !Shape::splitFp32 && isSame<Limits, NoLimits>;
     static_assert(isPlain || isSame<Rows, RawRows>, "rows are normalised that are multiplied as they lie");
-    const auto passStart = [&]
-    {
-        if (Shape::lag > 0 && lag > 0 && --lag == 0) // @start_counted
-            pipeline.passStart(group);
-    };
     const auto passTurn = [&]
     {
         if constexpr (Shape::pingpong)
@@ -50,7 +45,7 @@ WPK_DEVICE void multiplySteps(typename Shape::Sum (&acc)[Shape::accumulators], u
     }
     else
     {
-        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count, rows, passStart, passTurn);
+        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count, rows, passTurn);
     }
 }
 
@@ -100,8 +95,7 @@ WPK_DEVICE void multiplyOneTile(typename Shape::Sum (&acc)[Shape::accumulators],
     if (isConsumer)
     {
         PipelineState<Shape::stages> state;
-        int lag = 0;
-        multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits, rows, lag);
+        multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits, rows);
         if (Shape::multicast > 1)
             pipeline.release(state.lastStage());
     }
@@ -207,9 +201,6 @@ WPK_DEVICE void computePersistent(
     if (Shape::pingpong && group != 0)
         passOver();
     int turn = group ^ 1; // @first_turn
-    int lag = Shape::lag;
-    if constexpr (Shape::lag > 0)
-        pipeline.awaitStart(group);
     // @tiles_in_turn
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
@@ -220,7 +211,7 @@ WPK_DEVICE void computePersistent(
             pipeline.awaitTurn(group, turn);
         turn ^= 1;
         multiplySteps<typename Problem::Multiply, Shape, Loader::kConstantB>(
-            acc, shared, pipeline, state, whole, limits, normed, lag, group);
+            acc, shared, pipeline, state, whole, limits, normed, group);
         pipeline.release(state.lastStage()); // @last_stage_released
         if (Shape::splitFp32)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more

@@ -34,12 +34,11 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
 
 // acc += A * B over a warpgroup's rows of `count` steps, from `state` on. The products of a step run while those of the
 // next one are started; then its stage is released, but for the last. `rows` are brought in front of the products of a
-// few boxes, and added while these run (norm_rows.cuh). `stepped` is called behind each step, `started` when all
-// products are under way.
-template <class T, class Shape, class Rows, class Stepped, class Started>
+// few boxes, and added while these run (norm_rows.cuh). `started` is called when all products are under way.
+template <class T, class Shape, class Rows, class Started>
 WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulators],
     const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, int count, Rows& rows,
-    const Stepped& stepped, const Started& started)
+    const Started& started)
 {
     constexpr int kProductBytes = Shape::kProductRows * Shape::kBoxRowBytes;
     constexpr int kProducts = Shape::kGroupRows / Shape::kProductRows; // one below the other
@@ -83,7 +82,6 @@ WPK_DEVICE void multiplyFromShared(typename Shape::Sum (&acc)[Shape::accumulator
             pipeline.release(previous); // @stage_released
         previous = state.stage;
         state.advance();
-        stepped();
     }
     started();
     rows.finish();

@@ -107,7 +107,6 @@ template <class Shape>
 struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typename Shape::Multicast>
 {
     using Barriers = PipelineBarriers<Shape::stages, Shape::stageWarps, typename Shape::Multicast>;
-    static constexpr bool kOrdered = Shape::pingpong || Shape::lag > 0; // groups do not begin at once
     SharedAddress shared;
 
     WPK_DEVICE explicit WgmmaPipeline(SharedAddress shared) : Barriers{shared + barriersAt()}, shared(shared) {}
@@ -115,7 +114,7 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typena
     WPK_DEVICE void init() const
     {
         Barriers::init();
-        if constexpr (kOrdered)
+        if constexpr (Shape::pingpong)
         {
             initBarrier(turnOf(0), Shape::kGroupWarps);
             initBarrier(turnOf(1), Shape::kGroupWarps);
@@ -138,19 +137,6 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typena
         if (laneIndex() == 0)
             arriveBarrier(turnOf(group ^ 1)); // @turn_passed
     }
-    // With a lag: a group begins when the one before it has multiplied so many steps.
-    WPK_DEVICE void awaitStart(int group) const
-    {
-        if (group > 0)
-            waitBarrier(turnOf(group - 1), 0); // @start_awaited
-        __syncwarp();
-    }
-    // A warp says so to the next group.
-    WPK_DEVICE void passStart(int group) const
-    {
-        if (laneIndex() == 0 && group + 1 < Shape::groups)
-            arriveBarrier(turnOf(group)); // @start_passed
-    }
     WPK_DEVICE SharedAddress tileA(int stage) const
     {
         return shared + stage * Shape::stageBytes;
@@ -166,7 +152,7 @@ struct WgmmaPipeline : PipelineBarriers<Shape::stages, Shape::stageWarps, typena
     }
     static WPK_DEVICE constexpr int bytes()
     {
-        return turnsAt() + (kOrdered ? 16 : 0);
+        return turnsAt() + (Shape::pingpong ? 16 : 0);
     }
     // Shared memory of the block: a persistent kernel's epilogue is staged beside the pipeline, which goes on
     // meanwhile; and what other blocks of a cluster send comes in there.

@@ -39,7 +39,7 @@ using ScheduledWarpgroups = Warpgroups<T, Schedule::pingpong != 0 ? 2 * Schedule
     Schedule::block_n, Depth, Schedule::pingpong != 0 ? Schedule::block_m : 64>;
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share,
-// persistent, pingpong, shared_by and lag, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number
+// persistent, pingpong and shared_by, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number
 // of elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along
 // k, or across it. T is the type of wgmma's operands. ByColumns: what becomes of sums is the same in all rows, so that
 // they are stored by columns (column_pieces.cuh); but not where a cluster's blocks have rows of them each.
@@ -55,8 +55,6 @@ struct WgmmaShape : ScheduledWarpgroups<T, Schedule, Depth>
     static constexpr bool early = Schedule::early != 0; // programmatic dependent launch
     static constexpr bool persistent = Schedule::persistent != 0;
     static constexpr bool pingpong = Schedule::pingpong != 0;
-    // Steps that a warpgroup begins behind the one before it: one, or two where the producer keeps two stages then.
-    static constexpr int lag = Schedule::lag * minOf(2, maxOf(1, (stages - 2) / maxOf(1, groups - 1)));
     static constexpr int stageWarps = pingpong ? Groups::kGroupWarps : Groups::warpsM; // that multiply what a stage has
     static constexpr bool splitFp32 = isSame<T, SplitFp32>; // a product of fp32 as three of tf32
     // Blocks of the cluster in which the partial sums of split-K meet.

@@ -14,7 +14,6 @@ from wpk.schedules.wgmma.tensor_copies import SWIZZLE
 _OTHERS = 28  # addresses and descriptors; read, as all of these, from ptxas reports
 _FP32_ROWS = 40  # of A, with what of their parts lives at once
 _PERSISTENT, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to tile
-_LAGGING = 2  # of a warpgroup that begins behind another
 _READ_RESIDUAL = 8  # of a residual that the epilogue of warpgroups in turns reads itself
 
 # Of rows that are normalised, with their means and the sums of a few columns.
@@ -45,7 +44,6 @@ def product_registers(columns: Columns, precision: Precision) -> Floats:
     more = split if precision is Precision.FP32 else 0.0
     persistent = _PERSISTENT_FP32 if precision is Precision.FP32 else _PERSISTENT
     others = _OTHERS + np.where(columns["persistent"] > 0, persistent, 0)
-    others = others + np.where(columns["lag"] > 0, _LAGGING, 0)
     through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
     summing = sum_registers(accumulators, consumers, {"split": through_memory})
     most: Floats = np.maximum(accumulators + more + others, summing)

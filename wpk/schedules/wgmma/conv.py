@@ -19,7 +19,7 @@ from wpk.schedules.views.convolution import ConvolutionView, why_too_large
 from wpk.schedules.wgmma.multicast import ROWS
 from wpk.schedules.wgmma.template import WgmmaTemplate
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
-from wpk.schedules.wgmma.tiles import AT_ONCE, TWO_WARPGROUPS, WgmmaSchedule
+from wpk.schedules.wgmma.tiles import NO_PINGPONG, TWO_WARPGROUPS, WgmmaSchedule
 from wpk.targets import Target
 
 _CORNERS = range(-128, 128)  # of a window, in pixels (wpk.tensor_maps)
@@ -49,7 +49,7 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
         return convolution_copies.packing(problem)
 
     def _limits(self, problem: Convolution) -> Sequence[Limit]:
-        limited = (AT_ONCE, TWO_WARPGROUPS) if isinstance(problem, ClampedConvolution) else ()
+        limited = (NO_PINGPONG, TWO_WARPGROUPS) if isinstance(problem, ClampedConvolution) else ()
         grouped = _of_groups(problem) if problem.groups > 1 else ()
         return (*super()._limits(problem), *limited, *grouped)
 

@@ -111,8 +111,7 @@ def shared_bytes(problem: Convolution | Matmul, columns: Columns) -> Floats:
         columns["persistent"] > 0, tiles + staging, np.maximum(tiles, staging)
     )
     beside_all = _sent_bytes(columns) + (residual.shared_bytes(columns) if residual else 0.0)
-    ordered = (columns["pingpong"] == 1) | (columns["lag"] > 0)
-    total: Floats = needed + barriers + BARRIER_BYTES * ordered + beside_all
+    total: Floats = needed + barriers + BARRIER_BYTES * columns["pingpong"] + beside_all
     return total
 
 

@@ -31,8 +31,8 @@ def persistent_axis(rows: int, columns: int, target: Target) -> tuple[int, ...]:
     return (0, *blocks) if tiles > blocks[-1] else (0,)
 
 
-def apart_axis(persistent: tuple[int, ...], precision: Precision) -> tuple[int, ...]:
-    """Return the values to try of turns, and of warpgroups one behind the other: of persistent blocks, but not in fp32.
+def pingpong_axis(persistent: tuple[int, ...], precision: Precision) -> tuple[int, ...]:
+    """Return the values to try: turns of warpgroups where there are persistent blocks, but not in fp32.
 
     Args:
         persistent: What `persistent_axis` returned.

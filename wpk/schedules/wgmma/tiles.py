@@ -22,10 +22,10 @@ from wpk.schedules.wgmma.multicast import (
     whole_clusters,
 )
 from wpk.schedules.wgmma.persistent import (
-    apart_axis,
     persistent_axis,
     persistent_grid,
     persistent_limits,
+    pingpong_axis,
     staged_columns,
 )
 from wpk.schedules.wgmma.residual import Residual, residual_axis, residual_limits
@@ -39,7 +39,6 @@ _LEAST_TALL_COLUMNS = 96
 _MOST_BOXES = 16  # of a pipeline: more do not fit, or begin after the first ones have come
 _MOST_FP32_COLUMNS = 128  # of a tile whose sums are kept twice
 _MOST_SUMS = 128 * 128  # of a warpgroup: 128 registers of each thread
-_LEAST_LAGGING = 128 * 128
 _MOST_SPLIT_COLUMNS = 128  # of a tile of split-K: so many sums and as many loads fit
 
 
@@ -65,8 +64,6 @@ class WgmmaSchedule(Schedule):
         shared_by: Blocks that a tile is multicast to: 2 or 4; 2 where nothing is multicast.
         residual: Tiles of the epilogue's residual that are in shared memory at once; 0 where the epilogue reads it
             from global memory.
-        lag: 1 where each consumer warpgroup of a persistent block begins a step or two behind the one before it
-            (`WgmmaShape::lag` of shape.cuh), so that it stores its rows while others multiply.
     """
 
     block_m: int
@@ -81,7 +78,6 @@ class WgmmaSchedule(Schedule):
     pingpong: int = 0
     shared_by: int = PAIR
     residual: int = 0
-    lag: int = 0
 
     @property
     def staged_columns(self) -> int:
@@ -133,9 +129,8 @@ def axes(
         "cluster": (0, 1),
         **Multicast(rows, columns).axes(boxes, len(persistent) > 1, target),
         "persistent": persistent,
-        "pingpong": apart_axis(persistent, precision),
+        "pingpong": pingpong_axis(persistent, precision),
         "residual": residual_axis(residual, persistent),
-        "lag": apart_axis(persistent, precision),
     }
 
 
@@ -165,7 +160,7 @@ def limits(reduction: int, precision: Precision, residual: Residual | None) -> S
             f"stages * block_k <= {_MOST_BOXES * depth}",
             f"the pipeline has at most {_MOST_BOXES} boxes",
         ),
-        *([narrow, AT_ONCE, TWO_WARPGROUPS] if precision is Precision.FP32 else ()),
+        *([narrow, NO_PINGPONG, TWO_WARPGROUPS] if precision is Precision.FP32 else ()),
         *([apart] if precision is Precision.INT8 else ()),
         *split_limits(reduction),
         *residual_limits(residual),
@@ -194,10 +189,6 @@ def useful_limits(product: Multicast, precision: Precision, target: Target) -> S
         *persistent_limits(target),
         tall,
         Limit(
-            f"lag == 0 or block_m * block_n >= {_LEAST_LAGGING}",
-            f"tiles of warpgroups that begin one behind the other have {_LEAST_LAGGING} sums: fewer are soon stored",
-        ),
-        Limit(
             "stages == 2 or stages <= steps",
             "the pipeline has no more stages than a block has steps",
         ),
@@ -214,9 +205,8 @@ _SPILLING = Limit(
 )
 """Of convolutions of 64 channels in fp32, by NVRTC 13.5; no other of their persistent tiles that are handed registers does."""
 
-AT_ONCE = Limit(
-    "pingpong == 0 and lag == 0",
-    "warpgroups take turns, or begin one behind the other, where both operands are multiplied as they come",
+NO_PINGPONG = Limit(
+    "pingpong == 0", "warpgroups take turns where both operands are multiplied as they come"
 )
 """Of what goes through registers: products of fp32, and of inputs between limits."""
 
@@ -254,14 +244,5 @@ _SHAPES = (
     Limit(
         f"pingpong == 0 or block_m * block_n <= {_MOST_SUMS}",
         f"a warpgroup that has a tile of its own has {_MOST_SUMS} sums at most",
-    ),
-    Limit("lag in (0, 1)", "lag is 0 or 1"),
-    Limit(
-        f"lag == 0 or persistent != 0 and pingpong == 0 and block_m > {GROUP_ROWS}",
-        "warpgroups that share the tiles of a persistent block begin one behind the other",
-    ),
-    Limit(
-        f"lag == 0 or block_m // {GROUP_ROWS} <= stages",
-        "the pipeline has the steps that lie between the first warpgroup and the last",
     ),
 )
