@@ -26,6 +26,7 @@ from wpk.problems import Fallback, Problem
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.search.store.key import Setup, StoreKey
 from wpk.search.store.store import TuningStore
+from wpk.target_features import TargetFeatures
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status, Trial
 
@@ -68,11 +69,17 @@ def test_all_rivals_are_left_out_that_no_other_operator_needs(name: str) -> None
 def _kernels(name: str) -> list[Operator]:
     """The operators of a template's study that ONNX Runtime does not execute."""
     study = STUDIES[name]
-    form = {"changed": study.changed, "warpgroups": True}
     with TemporaryDirectory() as folder:
         model = Path(folder, "roofline.onnx")
         study.write(model)
-        lowered = lower_model(model, {}, study.precision, fallback=True, **form)
+        lowered = lower_model(
+            model,
+            {},
+            study.precision,
+            fallback=True,
+            changed=study.changed,
+            features=TargetFeatures(warpgroups=True),
+        )
     return [each for each in lowered.program.operators if not isinstance(each.problem, Fallback)]
 
 
