@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,12 +62,15 @@ def test_rows_are_begun_in_the_order_in_which_they_are_named(
     rows["last.1"] = replace(rows["last.1"], is_last=True)
     monkeypatch.setattr(evidence, "all_rows", lambda: rows)
     begun: list[str] = []
-    spans = {"c": 0.4, "a.1": 0.1}
+    last_of_a = threading.Event()
 
     def measure_apart(row: Row, context: Context, seat: Seat, _stop: Any) -> Outcome:
         assert context.since == "1234567"
         begun.append(row.name)
-        time.sleep(spans.get(row.name, 0.0))
+        if row.name == "a.2":
+            last_of_a.set()
+        if row.name == "c":
+            assert last_of_a.wait(60)
         if row.name == "b":
             raise RowError("it died")
         return Outcome(True, "done", {"gpu": seat.gpu})

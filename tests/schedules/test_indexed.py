@@ -80,7 +80,7 @@ def test_an_index_outside_is_seen_and_reads_nothing(dtype: DType, checking_execu
 
 def test_an_index_outside_would_be_found(checking_execution: Any) -> None:
     faulty = plant(READ, Fault("indices are not looked at", drop("index_inside")))
-    memory = [np.ones(60, np.float32), np.full(36, 2**20)]
+    memory = [np.ones(60, np.float32), np.full(36, 2**44)]  # no process has memory there
     with pytest.raises(LaunchError):
         checking_execution.run(
             faulty, by_element(DType.FP32), VectorSchedule(1, 64), memory, (2, 3, 6), {"n": 2}

@@ -156,7 +156,9 @@ class _Walk:
             self.found.differences.append(Difference(name, operator, (), words))
 
     def _moves(self, original: FlatGraph, name: str) -> bool:
-        """Whether the original computes a tensor from elements of inputs, and not of such as have none."""
+        """Whether the original computes a tensor that has elements from those of inputs, and not of such as have none."""
+        if self.original.value(name).size == 0:
+            return False
         part = replace(original, nodes=tuple(self.original.region(name, ())))
         return name in moving_tensors(part, lambda each: self.original.value(each).size == 0)
 
