@@ -28,7 +28,7 @@ class Fault(NamedTuple):
 
 
 def faults_of_ports(original: FlatGraph, rewritten: FlatGraph) -> list[Fault]:
-    """Return what is wrong about inputs and outputs, and about what they are made of.
+    """Return names that stand for more than one tensor, and outputs of the model that the rewritten graph has not.
 
     Args:
         original: The graph as loaded.

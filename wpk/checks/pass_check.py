@@ -208,7 +208,8 @@ class _Walk:
             if known_as not in self.shared:
                 continue
             self._require_alike(name, known_as)
-            self.judged |= {name} & {known_as}
+            if name == known_as:
+                self.judged.add(name)
             if self._judge(known_as, node.operator, value, ALGEBRA, self.roots[name]):
                 self._go_on_with(name, known_as)
         self.unchanged.add_constant(node.proto, self.values)
