@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rows import (
     ahead,
+    bare_products,
     bounds,
     branches,
     c_api,
@@ -62,6 +63,7 @@ MODULES = (
     verified,
     zoo,
     fixed,
+    bare_products,
     product_peak,
     share,
     bounds,

@@ -19,6 +19,7 @@ from wpk.dtypes import Precision
 
 NETWORKS = ("vit", "bert", "swin")
 BATCH = 32
+CASES = tuple(ZooCase(name, Precision.FP16, BATCH) for name in NETWORKS)
 
 ADDS_UP = 0.05
 """By so much what operators take together may miss the engine's time: what was not timed counts with its estimate."""
@@ -29,10 +30,9 @@ GOAL = Goal("share of the tensor cores' peak", 0.55)
 def rows() -> list[Row]:
     """One a network."""
     claim = "operations of the products over their time and the datasheet's peak, fp16"
-    cases = [ZooCase(name, Precision.FP16, BATCH) for name in NETWORKS]
     return [
         Row(f"peak.{case}", claim, partial(_judge_row, case), is_last=True, goals=(GOAL,))
-        for case in cases
+        for case in CASES
     ]
 
 
