@@ -23,8 +23,11 @@ Floats = NDArray[np.float64]
 TEMPLATE = ElementwiseTemplate()
 FORMS = ("none", "tanh")
 UNIT = 2.0**-24
-DECLARED = {"none": 8e-8, "tanh": 1.5e-7}
+DECLARED = {"none": 1.4e-7, "tanh": 1.5e-7}
 """What the header says: times the argument. Beside it the result is rounded once."""
+
+MOST_SHARE = 0.3
+"""Of what the check allows the function's own arithmetic."""
 
 OF_FP32 = np.arange(0, 2**32, 4099, dtype=np.uint64).astype(np.uint32).view(np.float32)
 """Patterns of all signs and exponents, subnormal numbers, infinities and no numbers among them."""
@@ -98,13 +101,15 @@ def test_errors_are_as_the_header_says_over_all_of_fp32(
 
 
 @pytest.mark.parametrize("approximate", FORMS)
-def test_no_larger_share_of_what_the_check_allows_is_taken_than_in_parts(
+def test_a_small_share_of_what_the_check_allows_is_taken(
     approximate: str, fast_execution: Any
 ) -> None:
+    """In parts it is 0.11; what is stored in 16 bits may differ by a thousand times as much."""
     x = ordinary()
     found = shares(approximate, x, computed(fast_execution, gelu(approximate), x)).max()
-    before = shares(approximate, x, computed(fast_execution, in_parts(approximate), x)).max()
-    assert found <= before < 0.2
+    parts = shares(approximate, x, computed(fast_execution, in_parts(approximate), x)).max()
+    assert parts < 0.2
+    assert found < MOST_SHARE
 
 
 @pytest.mark.parametrize("approximate", FORMS)
@@ -124,7 +129,7 @@ def test_ends_are_those_of_the_formula(approximate: str, fast_execution: Any) ->
 FAULTS = {
     "none": [
         Fault("the polynomial does not end", change("gelu_ends", "8.0f", "asFloat(0x7f800000u)")),
-        Fault("a coefficient is off", change("gelu_slope", "-2.30221", "-2.30222")),
+        Fault("a coefficient is off", change("gelu_slope", "-2.30223", "-2.30224")),
     ],
     "tanh": [Fault("a coefficient is off", change("gelu_by_tanh", "-2.3022082f", "-2.302210f"))],
 }
@@ -141,10 +146,10 @@ def test_a_fault_of_the_function_is_seen(
     """So the types that units are made of are those of the header."""
     x = np.append(ordinary(), np.float32(np.inf))
     y = computed(fast_execution, gelu(approximate), x, plant(TEMPLATE, fault))
-    assert y[-1] != np.inf or shares(approximate, x[:-1], y[:-1]).max() > 0.2
+    assert y[-1] != np.inf or shares(approximate, x[:-1], y[:-1]).max() > MOST_SHARE
 
 
-@pytest.mark.parametrize(("approximate", "powers", "most"), [("none", 1, 12.5), ("tanh", 2, 6.5)])
+@pytest.mark.parametrize(("approximate", "powers", "most"), [("none", 1, 10.5), ("tanh", 2, 6.5)])
 def test_machine_code_has_as_many_instructions_as_models_count(
     approximate: str, powers: int, most: float, tmp_path: Path
 ) -> None:
@@ -159,7 +164,7 @@ def test_machine_code_has_as_many_instructions_as_models_count(
     special = [line for line in counts["gelu"] if "MUFU" in line]
     assert len(special) == 8 * powers
     assert len(counts["gelu"]) - len(counts["copy"]) <= 8 * most
-    assert stored_slots(elementwise(gelu(approximate), 8)) == {1: 13, 2: 16}[powers]
+    assert stored_slots(elementwise(gelu(approximate), 8)) == {1: 11, 2: 16}[powers]
 
 
 def test_the_reference_is_that_of_the_check() -> None:

@@ -47,8 +47,8 @@ _NORMED = 5.0
 _NORMED_KNOWN = 3.0
 """The same where a column's sum is loaded for several rows at once. An estimate."""
 
-_GELU = {"Erf": 13.0, "Tanh": 16.0}
-"""A GELU of either form, which is one function (`wpk/kernels/numbers/gelu.cuh`): thirteen instructions; or seven, two of
+_GELU = {"Erf": 11.0, "Tanh": 16.0}
+"""A GELU of either form, which is one function (`wpk/kernels/numbers/gelu.cuh`): eleven instructions; or seven, two of
 which the special function units hold longer than all of them are issued."""
 
 _SUMMED = {NormKind.LAYER: 6.0, NormKind.RMS: 3.0}
@@ -56,7 +56,7 @@ _SUMMED = {NormKind.LAYER: 6.0, NormKind.RMS: 3.0}
 
 
 def stored_slots(problem: Problem) -> float:
-    """Return the issue slots of an element's expressions: a GELU takes 13, which many columns of a tile make a long end."""
+    """Return the issue slots of an element's expressions: a GELU takes 11, which many columns of a tile make a long end."""
     without = lifted(problem).problem
     slots = 0.0
     if isinstance(problem, NormedMatmul):
