@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from subjects.problems import rows
 from support.faults.planter import Fault, plant, rewrite
@@ -14,6 +15,7 @@ from wpk.problems import Epilogue, Tensor
 from wpk.schedules.wgmma import widths
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
+from wpk.schedules.wgmma.persistent import staged_at_once
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
@@ -31,6 +33,11 @@ SCHEDULES = [
     WgmmaSchedule(64, 144, 64, 2, early=1, share=2),
     WgmmaSchedule(64, 192, 64, 2, persistent=2),
     WgmmaSchedule(64, 48, 64, 2, persistent=3, pingpong=1),
+    WgmmaSchedule(64, 96, 64, 2, persistent=2),
+    WgmmaSchedule(64, 80, 64, 2, persistent=3, pingpong=1),
+    WgmmaSchedule(128, 144, 64, 2, persistent=2),
+    WgmmaSchedule(64, 160, 64, 2, persistent=2, residual=1),
+    WgmmaSchedule(64, 144, 64, 2, persistent=2, residual=2),
 ]
 
 
@@ -81,6 +88,27 @@ def test_tiles_fill_the_sms_once() -> None:
     assert 4 * -(-3072 // 96) == 128 <= H200.sm_count
 
 
+@pytest.mark.parametrize(
+    ("columns", "whole"), [(96, {96}), (144, {144}), (288, {96, 144}), (576, {144, 192}), (64, {64})]
+)
+def test_many_rows_have_widths_that_waste_no_column(columns: int, whole: set[int]) -> None:
+    """A tile of 64 rows and 16 columns would fill each wave: no width gains one."""
+    tried = widths.axis(100352, columns, 1, (64, 128, 192), Precision.FP16, H200)
+    assert whole <= set(tried)
+    assert not any(columns % width for width in whole)
+
+
+def test_a_persistent_block_stages_the_most_columns_of_which_its_tile_is_a_multiple() -> None:
+    widest = np.arange(16, 257, 16)
+    found = staged_at_once(widest)
+    assert dict(zip(widest.tolist(), found.tolist(), strict=True)) == {
+        **dict.fromkeys((64, 128, 192, 256), 64),
+        **dict.fromkeys((48, 96, 144, 240), 48),
+        **dict.fromkeys((32, 160, 224), 32),
+        **dict.fromkeys((16, 80, 112, 176, 208), 16),
+    }
+
+
 @pytest.mark.parametrize(("count", "columns"), [(1, 8), (7, 1000), (4096, 4096), (50176, 64)])
 def test_widths_are_few_and_legal(count: int, columns: int) -> None:
     problem = replace(matmul(count, columns, 512), y=rows(DType.FP16, columns), epilogue=Epilogue())
@@ -94,7 +122,6 @@ def test_widths_are_few_and_legal(count: int, columns: int) -> None:
     ("precision", "schedule", "reason"),
     [
         (Precision.FP16, WgmmaSchedule(64, 72, 64, 2), "multiple of 16"),
-        (Precision.FP16, WgmmaSchedule(64, 96, 64, 2, persistent=2), "stages 64 columns"),
         (Precision.FP32, WgmmaSchedule(64, 96, 32, 2), "power of two"),
     ],
 )

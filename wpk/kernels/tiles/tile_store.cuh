@@ -19,6 +19,12 @@ struct StackedWarps
     static constexpr int stagingStride = warpN + 8, stagingBytes = warpM * stagingStride * 4;
 };
 
+// Columns of a tile that a warp of a persistent block takes through its staging at once (wpk/schedules/wgmma/persistent.py).
+WPK_DEVICE constexpr int stagedAtOnce(int columns)
+{
+    return columns % 64 == 0 ? 64 : columns % 48 == 0 ? 48 : columns % 32 == 0 ? 32 : 16;
+}
+
 // Where columns lie in a staged row, of which lanes read vectors of V. Eight columns are two accesses of a lane: first
 // halves lie together, and second halves behind them, so that neither the lanes that read nor those that write meet in
 // a bank, where a warp has 64 columns or more.

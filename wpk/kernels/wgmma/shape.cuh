@@ -28,7 +28,7 @@ struct Warpgroups : StackedWarps<ceilDivide(Rows, GroupRows) * 4, Columns>
     static constexpr int blockN = Columns, accumulators = GroupRows / kProductRows * (Columns / 2);
     static constexpr int consumers = Warps::warpsM * kWarpSize; // threads
     // As storeTiles sees the columns that a persistent kernel stages at once: the memory lies beside its pipeline.
-    using Staged = StackedWarps<Warps::warpsM, minOf(Columns, 64)>;
+    using Staged = StackedWarps<Warps::warpsM, stagedAtOnce(Columns)>;
     // Products of a box, 32 bytes along k each.
     static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
 };

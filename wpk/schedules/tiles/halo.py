@@ -15,7 +15,7 @@ from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.tiles.pixels import patch_sides
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
 from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
-from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
+from wpk.schedules.wgmma.persistent import in_turn, staged_at_once
 from wpk.schedules.wgmma.tensor_copies import PRODUCT_BYTES, SWIZZLE, box_depth
 from wpk.schedules.wgmma.widths import POWERS, WIDTHS
 from wpk.targets import Target
@@ -175,9 +175,7 @@ class HaloTiles:
         columns, teams = self.columns, self.columns["teams"]
         patch = np.ceil(self.patch[0] * self.patch[1] * SWIZZLE / _REPEAT) * _REPEAT
         filters = self.chunks * self.taps * columns["block_n"] * SWIZZLE
-        staging = (
-            self.groups * GROUP_ROWS * (np.minimum(columns["block_n"], STAGED_COLUMNS) + 8) * 4
-        )
+        staging = self.groups * GROUP_ROWS * (staged_at_once(columns["block_n"]) + 8) * 4
         barriers = (self.chunks + teams * columns["patches"]) * BARRIER_BYTES
         shared: Floats = filters + teams * (columns["patches"] * patch + staging) + barriers
         return shared

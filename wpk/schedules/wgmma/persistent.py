@@ -11,8 +11,8 @@ from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Grid
 from wpk.targets import Target
 
-STAGED_COLUMNS = 64
-"""That a warp of a persistent block takes through its staging at once, at most (Warpgroups::Staged)."""
+_STAGED_COLUMNS = (64, 48, 32, 16)
+"""That a warp of a persistent block takes through its staging at once: the most of which its tile is a multiple."""
 
 _OF_SM = (1, 2, 3, 4)  # blocks: more have tiles so small that L2 is the limit
 _TILE = 64  # rows and columns of the smallest tiles that are worth it
@@ -91,7 +91,12 @@ def _blocks(tiles: Floats, columns: Columns) -> Floats:
 def staged_columns(columns: Columns) -> Floats:
     """Count the columns that a warp takes through its staging at once: all of its block's only tile."""
     block_n = columns["block_n"]
-    return np.where(columns["persistent"] > 0, np.minimum(block_n, STAGED_COLUMNS), block_n)
+    return np.where(columns["persistent"] > 0, staged_at_once(block_n), block_n)
+
+
+def staged_at_once(block_n: Floats) -> Floats:
+    """Count the columns that a warp of a persistent block takes through its staging at once (tile_store.cuh, stagedAtOnce)."""
+    return np.select([block_n % each == 0 for each in _STAGED_COLUMNS], _STAGED_COLUMNS)
 
 
 def persistent_grid(grid: Grid, persistent: int) -> Grid:

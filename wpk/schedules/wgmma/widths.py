@@ -1,8 +1,9 @@
-"""Columns of a tile: powers of two, and widths with which tiles fill the SMs of a GPU in few waves.
+"""Columns of a tile: powers of two, widths with which tiles fill the SMs of a GPU in few waves, and such as waste no column.
 
 A product of 197 x 3072 has 96 tiles of 64 x 128 or 192 of 64 x 64, but 128 of 64 x 96: on 132 SMs these take three
 quarters of the time of the former, and no second wave. One of 6304 x 768 has 300 tiles of 128 x 128, which are three
-waves, but 250 of 128 x 160, which are two.
+waves, but 250 of 128 x 160, which are two. One of 100352 x 288 is many waves whatever the width: three tiles of
+128 columns multiply and store a third more than two of 144 or three of 96.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from collections.abc import Sequence
 from wpk.dtypes import Precision
 from wpk.schedules.limit import Limit
 from wpk.schedules.tiles.matrix import up_to
-from wpk.schedules.wgmma.persistent import STAGED_COLUMNS
 from wpk.targets import Target
 
 POWERS = Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two")
@@ -21,6 +21,7 @@ _STEP, _LEAST, _MOST = 16, 16, 256
 _POWERS = (16, 32, 64, 128, 256)
 _PARTS = (1, 2, 4)  # of split reductions whose tiles should fill the SMs
 _WAVES = (2, 3, 4)  # of whole reductions; more are nearly full whatever the width
+_WHOLE = 2  # counts of tiles, from the fewest on, that are as wide as the product
 _LEAST_OF_WAVES = 96  # columns: narrower tiles take more from L2 than a fuller wave saves
 
 WIDTHS = Limit(f"{_LEAST} <= block_n <= {_MOST}", f"a block has {_LEAST} to {_MOST} columns")
@@ -33,10 +34,6 @@ def limits(precision: Precision) -> Sequence[Limit]:
     return (
         WIDTHS,
         Limit(f"block_n % {_STEP} == 0", f"columns are a multiple of {_STEP}"),
-        Limit(
-            f"persistent == 0 or block_n <= {STAGED_COLUMNS} or block_n % {STAGED_COLUMNS} == 0",
-            f"a persistent block stages {STAGED_COLUMNS} columns at once",
-        ),
     )
 
 
@@ -71,7 +68,9 @@ def axis(
         for each in tile_rows
         for waves in _WAVES
     }
-    wide = {width for width in in_waves if width >= _LEAST_OF_WAVES}
+    fewest = -(-columns // _MOST)
+    whole = {_filling(columns, tiles) for tiles in range(fewest, fewest + _WHOLE)}
+    wide = {width for width in in_waves | whole if width >= _LEAST_OF_WAVES}
     return tuple(sorted({*powers, *(width for width in once | wide if _LEAST <= width <= _MOST)}))
 
 
