@@ -216,7 +216,6 @@ ILLEGAL = [
     replace(TILE, block_m=192, persistent=2, pingpong=1),
     replace(TILE, block_n=8),
     replace(TILE, block_n=40),
-    replace(TILE, split=1, persistent=2, block_n=96),
     replace(TILE, block_n=512),
     replace(TILE, block_k=32),
     replace(TILE, block_k=320, stages=2),

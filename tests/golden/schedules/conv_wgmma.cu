@@ -42,7 +42,6 @@ struct Schedule {
 
   static_assert(16 <= block_n && block_n <= 256, "a block has 16 to 256 columns");
   static_assert(block_n % 16 == 0, "columns are a multiple of 16");
-  static_assert(persistent == 0 || block_n <= 64 || block_n % 64 == 0, "a persistent block stages 64 columns at once");
   static_assert(block_m == 64 || block_m == 128 || block_m == 192, "one to three consumer warpgroups have 64 rows each");
   static_assert(stages >= 2, "the pipeline has at least two stages");
   static_assert(split == 1 || block_n <= 128, "tiles of split-K have at most 128 columns: sums of more would spill");

@@ -45,6 +45,10 @@ _MOMENTS_WAIT = 2.0
 """Times their own that products for moments take, since they wait for those of warpgroups: fitted to six normed products
 of 197 to 100352 rows that were measured on an H100."""
 
+_BESIDE_SUMS = 26
+"""Registers beside its sums that ptxas asks for an instruction that multiplies; it counts those that a thread begins with, and none
+that it is handed."""
+
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 """Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
 
@@ -87,9 +91,12 @@ def _launched(registers: Floats, columns: Columns) -> Floats:
 
 
 def _may_hand(registers: Floats, columns: Columns) -> NDArray[np.bool_]:
-    may: NDArray[np.bool_] = (columns["persistent"] > 0) & (
-        registers <= handed_registers.most(consumer_groups(columns))
-    )
+    """Whether a persistent block has as many registers, and each begins with enough for an instruction of its tile's columns."""
+    groups = consumer_groups(columns)
+    enough = registers <= handed_registers.most(groups)
+    multiplied = columns["block_n"] / 2 + _BESIDE_SUMS
+    begins = multiplied <= handed_registers.launched(multiplied, groups)
+    may: NDArray[np.bool_] = (columns["persistent"] > 0) & enough & begins
     return may
 
 
