@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, plant
-from support.machine_code.beside_products import computed_beside
+from support.machine_code.beside_products import asked_for_ahead, computed_beside
 from support.machine_code.compiled_units import H200, NEAR
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import touched_in_flight
@@ -233,6 +233,19 @@ def test_machine_code_keeps_its_registers(case: str, tmp_path: Path) -> None:
     assert computed_beside(text, "MUFU.EX2") == hidden, "a step's GELUs are beside the products"
 
 
+AHEAD = {"Swin, stage 1": 9, "ConvNeXt, stage 2": 6, "rows as they are": 4}
+"""Loads of 16 bytes: of three pieces a bias and two rows; of two pieces; of one, with a scale besides."""
+
+
+@pytest.mark.parametrize("case", AHEAD)
+def test_what_the_output_needs_is_asked_for_ahead(case: str, tmp_path: Path) -> None:
+    """In front of the wait for the last products, and nothing waits for it in front of that."""
+    problem, numbers = MACHINE_CODE[case]
+    (source,) = TEMPLATE.instantiate(problem, FeedForwardWgmmaSchedule(*numbers))
+    text = listing(load_nvrtc().compile(source, "sm_90a").cubin, tmp_path)
+    assert asked_for_ahead(text, "LDG.E.128") == AHEAD[case]
+
+
 SPACES = {
     "normed 96": feed_forward(25088, 96, 384, norm=LAYER),
     "192": feed_forward(25088, 192, 768, scaled=True),
@@ -327,6 +340,18 @@ FAULTS = [
         "a pair is exchanged",
         change("pair_given", "numbers[0], numbers[1]", "numbers[1], numbers[0]"),
     ),
+    Fault("a warp stores another's rows", change("fetched_rows_of_warp", "warpIndex()", "0")),
+    Fault("pieces have the first one's columns", change("fetched_columns", "piece *", "0 *")),
+    Fault(
+        "operands of rows behind the last one are read",
+        change("existing_rows_fetched", "window.rowEnd", "(window.rowEnd + 64)"),
+    ),
+    Fault(
+        "rows behind the last one are stored",
+        change("existing_rows_stored", "window.rowEnd", "(window.rowEnd + 64)"),
+    ),
+    Fault("sums are staged over others that are read", drop("staging_read")),
+    Fault("sums are read before they are staged", drop("fetched_sums_staged")),
     Fault("the mean stays", change("mean_taken", "part == 0", "part == 1")),
 ]
 

@@ -81,6 +81,10 @@ class FeedForwardGroup
 
 public:
     float outputs[Shape::accumulators]; // of a tile, behind `run`
+    // Of a thread, behind the last step's hidden numbers: what hidden sums and what belongs to their columns were in,
+    // but for a few where ptxas may have less than it asks for (handed_registers.py).
+    static constexpr int kFreeRegisters =
+        Shape::columns / 2 + Shape::columns / 16 * detail::bytesOfColumn(List{}) - (Shape::handsRegisters ? 0 : 8);
 
     // `operands` are those of the hidden columns, and behind them their sums.
     WPK_DEVICE FeedForwardGroup(const Pipelines& pipelines, const void* const* operands)
@@ -88,8 +92,10 @@ public:
     {
     }
 
-    // All steps of the next tile.
-    WPK_DEVICE void run()
+    // All steps of the next tile. `numbered` is called when there are all hidden numbers, before the last products are
+    // asked for.
+    template <class Numbered>
+    WPK_DEVICE void run(const Numbered& numbered)
     {
         WPK_UNROLL
         for (int i = 0; i < Shape::accumulators; ++i)
@@ -135,6 +141,7 @@ public:
             keepUntilHere(hidden_);
             keepUntilHere(outputs);
         }
+        numbered();
         pipelines_.down.wait(down_);
         fenceWgmma();
         multiplyDown();

@@ -45,7 +45,7 @@ struct FeedForwardShape
     using Barriers = PipelineBarriers<stages, threads / kWarpSize>;
     using Turns = GroupTurns<Schedule::warpgroups, Schedule::pingpong != 0>;
 
-    // As storeTilesInLoop sees the columns that are staged at once: the memory lies beside the tiles.
+    // As FetchedTiles sees the columns that are staged at once: the memory lies beside the tiles.
     using Staged = StackedWarps<Groups::warpsM, Groups::blockN % 32 == 0 ? 32 : 16>;
     static constexpr bool byColumns = kStoresByColumns<OutputColumns<Problem>>;
     static constexpr int stagedBytes = byColumns ? columnStagingBytes(Groups::blockN) : Staged::stagingBytes;

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <wpk/kernels/places/dims.cuh>
-#include <wpk/kernels/tiles/tile_store.cuh>
+#include <wpk/kernels/tiles/fetched_tiles.cuh>
 #include <wpk/kernels/wgmma/feed_forward_group.cuh>
 
 namespace wpk
@@ -56,22 +56,24 @@ WPK_DEVICE void feedForwardWgmma(
     constexpr int kBehind = kFeedForwardInputs<Problem> - Problem::Operands::count;
     const OutputWindow<MatrixRows> output{
         {0, 0}, inputs.at + kBehind, y, m, Problem::n, Problem::n + Problem::y_padding};
-    FeedForwardGroup<Problem, Shape> group(pipelines, inputs.at + 3);
+    using Group = FeedForwardGroup<Problem, Shape>;
+    Group group(pipelines, inputs.at + 3);
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
-        group.run();
         const auto window = output.at(tiles.firstRow(), 0); // @tile_placed
         unsigned char* const staging = shared + Shape::stagingAt;
         using Columns = OutputColumns<Problem>;
         if constexpr (Shape::byColumns)
         {
+            group.run([] {});
             ColumnPieces<Columns, Shape>::store(group.outputs, RawRows{}, staging, window);
         }
         else
         {
-            NoResidual residual;
-            storeTilesInLoop<Columns, Shape>(group.outputs, staging, window, residual, window.firstRow);
+            FetchedTiles<Columns, Shape, MatrixRows, Group::kFreeRegisters> tile;
+            group.run([&] { tile.fetch(window); });
+            tile.store(group.outputs, staging, window);
         }
     }
 }
