@@ -31,6 +31,9 @@ TEMPLATE = FeedForwardWgmmaTemplate()
 SCHEDULE = FeedForwardWgmmaSchedule(warpgroups=2, block_n=32, stages=2, early=1)
 ALONE = replace(SCHEDULE, warpgroups=1)
 KEPT = replace(ALONE, block_n=64, stages=6, row_stages=2, persistent=2)
+WIDE = FeedForwardWgmmaSchedule(
+    warpgroups=3, block_n=64, stages=6, row_stages=1, persistent=2, early=1
+)
 LAYER, RMS = NormKind.LAYER, NormKind.RMS
 
 CASES: dict[str, tuple[FeedForward, FeedForwardWgmmaSchedule]] = {
@@ -82,6 +85,11 @@ CASES: dict[str, tuple[FeedForward, FeedForwardWgmmaSchedule]] = {
     "registers handed over": (
         feed_forward(140, 256, 192, norm=LAYER),
         replace(SCHEDULE, block_n=64),
+    ),
+    "a producer of four warps, weights that stay": (feed_forward(450, 96, 384, norm=LAYER), WIDE),
+    "a producer of four warps, a ring of weights": (
+        feed_forward(450, 96, 384, norm=LAYER),
+        replace(WIDE, stages=2),
     ),
 }
 PADDED = "hidden columns of no activation"
@@ -361,6 +369,25 @@ def test_a_planted_fault_is_seen(fault: Fault, checking_execution: Any) -> None:
     """Two consumers, several tiles of a block, a last step of few columns, more steps than stages."""
     problem = feed_forward(300, 72, 168, norm=LAYER)
     schedule = replace(SCHEDULE, persistent=2, pingpong=1)
+    with pytest.raises((AssertionError, EmulatorError)):
+        check(checking_execution, problem, schedule, plant(TEMPLATE, fault))
+
+
+FAULTS_OF_PRODUCERS = [
+    Fault(
+        "warps bring the same rows",
+        change("producers_told", "handsRegisters ? warp", "handsRegisters ? 0"),
+    ),
+    Fault(
+        "nobody brings weights",
+        change("weights_told", "warp == Shape::groups", "warp > Shape::groups + 1"),
+    ),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS_OF_PRODUCERS, ids=lambda fault: fault.name)
+def test_a_fault_of_several_producers_is_seen(fault: Fault, checking_execution: Any) -> None:
+    problem, schedule = CASES["a producer of four warps, a ring of weights"]
     with pytest.raises((AssertionError, EmulatorError)):
         check(checking_execution, problem, schedule, plant(TEMPLATE, fault))
 

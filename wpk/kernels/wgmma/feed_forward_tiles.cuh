@@ -125,8 +125,10 @@ struct FeedForwardTiles
     }
 };
 
-// The producer, one thread: weights of the first steps, which no kernel writes, perhaps before kernels in front have
-// ended; then the rows of each tile, and its weights, as soon as their stages are empty.
+// What a warp of the producer brings, of which one thread calls it: weights of the first steps, which no kernel writes,
+// perhaps before kernels in front have ended; then the rows of each tile, and its weights, as soon as their stages are
+// empty. A producer that is a whole warpgroup has a warp for the rows of each consumer warpgroup, so that none waits
+// for rows since another one is behind, and one for the weights.
 template <class Schedule, class Shape>
 class FeedForwardProducer
 {
@@ -134,10 +136,16 @@ public:
     WPK_DEVICE FeedForwardProducer(const FeedForwardPipelines<Shape>& pipelines, const TensorMaps<3>& maps)
         : pipelines_(pipelines), maps_(maps)
     {
+        const int warp = warpIndex() - Shape::warpsM;
+        firstGroup_ = Shape::handsRegisters ? warp : 0; // @producers_told
+        groupEnd_ = Shape::handsRegisters ? minOf(warp + 1, Shape::groups) : Shape::groups;
+        bringsWeights_ = !Shape::handsRegisters || warp == Shape::groups; // @weights_told
     }
 
     WPK_DEVICE void bringFirst()
     {
+        if (!bringsWeights_)
+            return;
         WPK_KEEP_LOOP
         for (int step = 0; step < kFirst; ++step)
             bringWeights(step);
@@ -152,7 +160,7 @@ public:
         for (; !tiles.isDone(); tiles.advance())
         {
             WPK_KEEP_LOOP
-            for (int group = 0; group < Shape::groups; ++group)
+            for (int group = firstGroup_; group < groupEnd_; ++group)
             {
                 const auto rows = pipelines_.rows(group);
                 rows.acquire(state.stage, state.phase ^ 1, Shape::RowTile::copiedBytes);
@@ -161,11 +169,12 @@ public:
             }
             state.advance();
             WPK_KEEP_LOOP
-            for (; step < Shape::steps; ++step)
+            for (; bringsWeights_ && step < Shape::steps; ++step)
                 bringWeights(step);
             step = Shape::isResident ? Shape::steps : 0; // @weights_again
         }
-        releaseIfEarly<Schedule>(); // all is asked for
+        if (firstGroup_ < groupEnd_)
+            releaseIfEarly<Schedule>(); // all is asked for, of its rows
     }
 
 private:
@@ -186,6 +195,8 @@ private:
     const FeedForwardPipelines<Shape>& pipelines_;
     const TensorMaps<3>& maps_;
     PipelineState<Shape::stages> weights_;
+    int firstGroup_, groupEnd_; // whose rows it brings
+    bool bringsWeights_;
 };
 
 } // namespace wpk

@@ -30,7 +30,7 @@ WPK_DEVICE void feedForwardWgmma(
     const FeedForwardPipelines<Shape> pipelines(sharedAddress(shared));
     const int m = static_cast<int>(dimension<typename Problem::M>(leading));
     FeedForwardTiles<Shape> tiles(m);
-    const bool isConsumer = warpIndex() < Shape::warpsM;
+    const bool isConsumer = warpIndex() < Shape::warpsM, isProducer = !isConsumer && laneIndex() == 0;
     if (threadIdx.x == Shape::threads)
     {
         pipelines.init();
@@ -41,14 +41,14 @@ WPK_DEVICE void feedForwardWgmma(
     __syncwarp();
     __syncthreads(); // @barriers_ready
     FeedForwardProducer<Schedule, Shape> producer(pipelines, maps);
-    if (threadIdx.x == Shape::threads)
+    if (isProducer)
         producer.bringFirst();
     __syncwarp();
     waitIfEarly<Schedule>(); // @previous_awaited
     if (!isConsumer)
     {
         Shape::release();
-        if (threadIdx.x == Shape::threads)
+        if (isProducer)
             producer.run(tiles);
         return;
     }
