@@ -321,7 +321,11 @@ FAULTS = [
     Fault("barriers are used before they are there", drop("barriers_ready")),
     Fault("rows are read before the kernel in front has ended", drop("previous_awaited")),
     Fault("a group does not pass its turn on", drop("turn_passed_on")),
-    Fault("a tile's sums begin with those of the last", drop("sums_zeroed")),
+    Fault(
+        "a tile's sums begin with those of the last",
+        change("outputs_begun", "step > 1 ? 1 : 0", "1"),
+    ),
+    Fault("weights are multiplied before they are there", drop("weights_awaited")),
     Fault("weights do not come again", change("weights_again", ": 0", ": Shape::steps")),
     Fault("a block skips tiles", change("next_tile", "gridDim.x", "gridDim.x + 1")),
     Fault(
@@ -331,7 +335,7 @@ FAULTS = [
     Fault("a tile lies elsewhere", change("tile_placed", "tiles.firstRow()", "0")),
     Fault("consumers share a tile of rows", change("rows_of_group", "+ group)", "+ 0)")),
     Fault("a consumer has another's rows", change("group_placed", "group * 64", "0 * 64")),
-    Fault("a consumer looks at another's rows", change("rows_of_norm", "(group(), ", "(0, ")),
+    Fault("a consumer looks at another's rows", change("rows_of_norm", "(group_, ", "(0, ")),
     Fault("warps look at the same rows", change("rows_looked", "warpIndex() % 4 *", "0 *")),
     Fault("columns have what belongs to others", change("columns_of_step", "step *", "0 *")),
     Fault("a slice has another's sums", change("hidden_packed", "sums[slice]", "sums[0]")),
@@ -379,8 +383,8 @@ FAULTS_OF_PRODUCERS = [
         change("producers_told", "handsRegisters ? warp", "handsRegisters ? 0"),
     ),
     Fault(
-        "nobody brings weights",
-        change("weights_told", "warp == Shape::groups", "warp > Shape::groups + 1"),
+        "nobody brings more weights",
+        change("more_weights", "bringsWeights &&", "!bringsWeights &&"),
     ),
 ]
 
@@ -388,6 +392,13 @@ FAULTS_OF_PRODUCERS = [
 @pytest.mark.parametrize("fault", FAULTS_OF_PRODUCERS, ids=lambda fault: fault.name)
 def test_a_fault_of_several_producers_is_seen(fault: Fault, checking_execution: Any) -> None:
     problem, schedule = CASES["a producer of four warps, a ring of weights"]
+    with pytest.raises((AssertionError, EmulatorError)):
+        check(checking_execution, problem, schedule, plant(TEMPLATE, fault))
+
+
+def test_turns_of_odd_steps_go_on_from_tile_to_tile(checking_execution: Any) -> None:
+    problem, schedule = CASES["turns of three"]
+    fault = Fault("they begin anew", change("turns_counted", "? oddTiles_", "? 0"))
     with pytest.raises((AssertionError, EmulatorError)):
         check(checking_execution, problem, schedule, plant(TEMPLATE, fault))
 

@@ -125,7 +125,7 @@ struct FeedForwardTiles
     }
 };
 
-// What a warp of the producer brings, of which one thread calls it: weights of the first steps, which no kernel writes,
+// What a warp of the producer brings, whose first thread calls it: weights of the first steps, which no kernel writes,
 // perhaps before kernels in front have ended; then the rows of each tile, and its weights, as soon as their stages are
 // empty. A producer that is a whole warpgroup has a warp for the rows of each consumer warpgroup, so that none waits
 // for rows since another one is behind, and one for the weights.
@@ -133,19 +133,17 @@ template <class Schedule, class Shape>
 class FeedForwardProducer
 {
 public:
+    static constexpr int kOfWeights =
+        Shape::threads + (Shape::handsRegisters ? Shape::groups : 0) * kWarpSize; // thread
+
     WPK_DEVICE FeedForwardProducer(const FeedForwardPipelines<Shape>& pipelines, const TensorMaps<3>& maps)
         : pipelines_(pipelines), maps_(maps)
     {
-        const int warp = warpIndex() - Shape::warpsM;
-        firstGroup_ = Shape::handsRegisters ? warp : 0; // @producers_told
-        groupEnd_ = Shape::handsRegisters ? minOf(warp + 1, Shape::groups) : Shape::groups;
-        bringsWeights_ = !Shape::handsRegisters || warp == Shape::groups; // @weights_told
     }
 
+    // By the thread of the weights.
     WPK_DEVICE void bringFirst()
     {
-        if (!bringsWeights_)
-            return;
         WPK_KEEP_LOOP
         for (int step = 0; step < kFirst; ++step)
             bringWeights(step);
@@ -154,13 +152,17 @@ public:
     // Behind whatever waits for kernels in front.
     WPK_DEVICE void run(FeedForwardTiles<Shape> tiles)
     {
+        const bool bringsWeights = threadIdx.x == kOfWeights;
+        const int warp = warpIndex() - Shape::warpsM;
+        const int firstGroup = Shape::handsRegisters ? warp : 0; // @producers_told
+        const int groupEnd = Shape::handsRegisters ? minOf(warp + 1, Shape::groups) : Shape::groups;
         int step = kFirst;
         PipelineState<Shape::rowStages> state;
         WPK_KEEP_LOOP
         for (; !tiles.isDone(); tiles.advance())
         {
             WPK_KEEP_LOOP
-            for (int group = firstGroup_; group < groupEnd_; ++group)
+            for (int group = firstGroup; group < groupEnd; ++group)
             {
                 const auto rows = pipelines_.rows(group);
                 rows.acquire(state.stage, state.phase ^ 1, Shape::RowTile::copiedBytes);
@@ -169,11 +171,11 @@ public:
             }
             state.advance();
             WPK_KEEP_LOOP
-            for (; bringsWeights_ && step < Shape::steps; ++step)
+            for (; bringsWeights && step < Shape::steps; ++step) // @more_weights
                 bringWeights(step);
             step = Shape::isResident ? Shape::steps : 0; // @weights_again
         }
-        if (firstGroup_ < groupEnd_)
+        if (firstGroup < groupEnd)
             releaseIfEarly<Schedule>(); // all is asked for, of its rows
     }
 
@@ -195,8 +197,6 @@ private:
     const FeedForwardPipelines<Shape>& pipelines_;
     const TensorMaps<3>& maps_;
     PipelineState<Shape::stages> weights_;
-    int firstGroup_, groupEnd_; // whose rows it brings
-    bool bringsWeights_;
 };
 
 } // namespace wpk

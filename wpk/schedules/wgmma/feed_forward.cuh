@@ -29,8 +29,7 @@ WPK_DEVICE void feedForwardWgmma(
     static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
     const FeedForwardPipelines<Shape> pipelines(sharedAddress(shared));
     const int m = static_cast<int>(dimension<typename Problem::M>(leading));
-    FeedForwardTiles<Shape> tiles(m);
-    const bool isConsumer = warpIndex() < Shape::warpsM, isProducer = !isConsumer && laneIndex() == 0;
+    const bool isConsumer = warpIndex() < Shape::warpsM;
     if (threadIdx.x == Shape::threads)
     {
         pipelines.init();
@@ -40,16 +39,17 @@ WPK_DEVICE void feedForwardWgmma(
     }
     __syncwarp();
     __syncthreads(); // @barriers_ready
-    FeedForwardProducer<Schedule, Shape> producer(pipelines, maps);
-    if (isProducer)
+    using Producer = FeedForwardProducer<Schedule, Shape>;
+    Producer producer(pipelines, maps);
+    if (threadIdx.x == Producer::kOfWeights)
         producer.bringFirst();
     __syncwarp();
     waitIfEarly<Schedule>(); // @previous_awaited
     if (!isConsumer)
     {
         Shape::release();
-        if (isProducer)
-            producer.run(tiles);
+        if (laneIndex() == 0)
+            producer.run(FeedForwardTiles<Shape>(m));
         return;
     }
     Shape::claim();
@@ -59,7 +59,7 @@ WPK_DEVICE void feedForwardWgmma(
     using Group = FeedForwardGroup<Problem, Shape>;
     Group group(pipelines, inputs.at + 3);
     WPK_KEEP_LOOP
-    for (; !tiles.isDone(); tiles.advance())
+    for (FeedForwardTiles<Shape> tiles(m); !tiles.isDone(); tiles.advance())
     {
         const auto window = output.at(tiles.firstRow(), 0); // @tile_placed
         unsigned char* const staging = shared + Shape::stagingAt;
