@@ -60,7 +60,7 @@ public:
             typename Shape::Sum sums[Staged::tilesN][4];
             memcpy(sums, acc + piece * (Staged::warpN / 2), sizeof sums);
             __syncwarp(); // @staging_read
-            stageSums<Problem, Staged>(staging, sums);
+            stage(staging, sums);
             if (piece + kAhead < kPieces)
                 fetchPiece(piece + kAhead, ofWarp(window));
             __syncwarp(); // @fetched_sums_staged
@@ -88,6 +88,19 @@ private:
             const int row = window.firstRow + rowOf(item);
             if (isRowStored(window.rows, row, window.rowEnd)) // @existing_rows_fetched
                 columns_[piece].fetch(row, fetched_[piece][item]);
+        }
+    }
+
+    static WPK_DEVICE void stage(float* staging, const typename Shape::Sum (&sums)[Staged::tilesN][4])
+    {
+        const int row = laneIndex() / 4;
+        float* const own = staging + stagedColumn<Staged, V>(laneIndex() % 4 * 2);
+        WPK_UNROLL
+        for (int j = 0; j < Staged::tilesN; ++j)
+        {
+            float* const at = own + stagedColumn<Staged, V>(j * 8);
+            wpk::store<float, 2>(at + stagedRow<Problem, Staged>(row), {toFloat(sums[j][0]), toFloat(sums[j][1])});
+            wpk::store<float, 2>(at + stagedRow<Problem, Staged>(row + 8), {toFloat(sums[j][2]), toFloat(sums[j][3])});
         }
     }
 

@@ -118,35 +118,29 @@ WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& wind
     }
 }
 
-// Stages 16 rows of a warp's sums in float, to which sums of bytes are rounded first.
-template <class Problem, class Shape, class Sum>
-WPK_DEVICE void stageSums(float* staging, const Sum (&sums)[Shape::tilesN][4])
-{
-    constexpr int V = Problem::Y::width;
-    const int lane = laneIndex();
-    float* const own = staging + stagedRow<Problem, Shape>(lane / 4) + stagedColumn<Shape, V>(lane % 4 * 2);
-    WPK_UNROLL
-    for (int j = 0; j < Shape::tilesN; ++j)
-    {
-        float* const at = own + stagedColumn<Shape, V>(j * 8);
-        store<float, 2>(at, {toFloat(sums[j][0]), toFloat(sums[j][1])});
-        store<float, 2>(at + stagedRow<Problem, Shape>(8), {toFloat(sums[j][2]), toFloat(sums[j][3])});
-    }
-}
-
-// Writes a block's accumulators to its window; what happens to them is computed in float. InLoop as in EpilogueColumns.
+// Writes a block's accumulators to its window; what happens to them is computed in float, to which sums of bytes are
+// rounded first. InLoop as in EpilogueColumns.
 template <class Problem, class Shape, bool InLoop = false, class Sum, class Rows>
 WPK_DEVICE void storeTiles(
     const Sum (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const OutputWindow<Rows>& window)
 {
+    const int lane = laneIndex();
     const OutputWindow<Rows> ofWarp =
         window.from(warpIndex() / Shape::warpsN * Shape::warpM, warpIndex() % Shape::warpsN * Shape::warpN);
+    constexpr int V = Problem::Y::width;
     float* const staging = reinterpret_cast<float*>(shared + warpIndex() * Shape::stagingBytes);
+    float* const own = staging + stagedRow<Problem, Shape>(lane / 4) + stagedColumn<Shape, V>(lane % 4 * 2);
     WPK_UNROLL
     for (int i = 0; i < Shape::tilesM; ++i)
     {
         __syncwarp(); // the rows staged before have been read
-        stageSums<Problem, Shape>(staging, acc[i]);
+        WPK_UNROLL
+        for (int j = 0; j < Shape::tilesN; ++j)
+        {
+            float* const at = own + stagedColumn<Shape, V>(j * 8);
+            store<float, 2>(at, {toFloat(acc[i][j][0]), toFloat(acc[i][j][1])});
+            store<float, 2>(at + stagedRow<Problem, Shape>(8), {toFloat(acc[i][j][2]), toFloat(acc[i][j][3])});
+        }
         __syncwarp();
         storeStaged<Problem, Shape, InLoop>(staging, ofWarp.from(i * 16, 0));
     }
