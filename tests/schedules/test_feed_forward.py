@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, plant
-from support.machine_code.beside_products import computed_beside
+from support.machine_code.beside_products import asked_for_ahead, computed_beside
 from support.machine_code.compiled_units import H200, NEAR
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import touched_in_flight
@@ -31,6 +31,9 @@ TEMPLATE = FeedForwardWgmmaTemplate()
 SCHEDULE = FeedForwardWgmmaSchedule(warpgroups=2, block_n=32, stages=2, early=1)
 ALONE = replace(SCHEDULE, warpgroups=1)
 KEPT = replace(ALONE, block_n=64, stages=6, row_stages=2, persistent=2)
+WIDE = FeedForwardWgmmaSchedule(
+    warpgroups=3, block_n=64, stages=6, row_stages=1, persistent=2, early=1
+)
 LAYER, RMS = NormKind.LAYER, NormKind.RMS
 
 CASES: dict[str, tuple[FeedForward, FeedForwardWgmmaSchedule]] = {
@@ -82,6 +85,11 @@ CASES: dict[str, tuple[FeedForward, FeedForwardWgmmaSchedule]] = {
     "registers handed over": (
         feed_forward(140, 256, 192, norm=LAYER),
         replace(SCHEDULE, block_n=64),
+    ),
+    "a producer of four warps, weights that stay": (feed_forward(450, 96, 384, norm=LAYER), WIDE),
+    "a producer of four warps, a ring of weights": (
+        feed_forward(450, 96, 384, norm=LAYER),
+        replace(WIDE, stages=2),
     ),
 }
 PADDED = "hidden columns of no activation"
@@ -233,6 +241,19 @@ def test_machine_code_keeps_its_registers(case: str, tmp_path: Path) -> None:
     assert computed_beside(text, "MUFU.EX2") == hidden, "a step's GELUs are beside the products"
 
 
+AHEAD = {"Swin, stage 1": 9, "ConvNeXt, stage 2": 6, "rows as they are": 4}
+"""Loads of 16 bytes: of three pieces a bias and two rows; of two pieces; of one, with a scale besides."""
+
+
+@pytest.mark.parametrize("case", AHEAD)
+def test_what_the_output_needs_is_asked_for_ahead(case: str, tmp_path: Path) -> None:
+    """In front of the wait for the last products, and nothing waits for it in front of that."""
+    problem, numbers = MACHINE_CODE[case]
+    (source,) = TEMPLATE.instantiate(problem, FeedForwardWgmmaSchedule(*numbers))
+    text = listing(load_nvrtc().compile(source, "sm_90a").cubin, tmp_path)
+    assert asked_for_ahead(text, "LDG.E.128") == AHEAD[case]
+
+
 SPACES = {
     "normed 96": feed_forward(25088, 96, 384, norm=LAYER),
     "192": feed_forward(25088, 192, 768, scaled=True),
@@ -300,7 +321,11 @@ FAULTS = [
     Fault("barriers are used before they are there", drop("barriers_ready")),
     Fault("rows are read before the kernel in front has ended", drop("previous_awaited")),
     Fault("a group does not pass its turn on", drop("turn_passed_on")),
-    Fault("a tile's sums begin with those of the last", drop("sums_zeroed")),
+    Fault(
+        "a tile's sums begin with those of the last",
+        change("outputs_begun", "step > 1 ? 1 : 0", "1"),
+    ),
+    Fault("weights are multiplied before they are there", drop("weights_awaited")),
     Fault("weights do not come again", change("weights_again", ": 0", ": Shape::steps")),
     Fault("a block skips tiles", change("next_tile", "gridDim.x", "gridDim.x + 1")),
     Fault(
@@ -310,7 +335,7 @@ FAULTS = [
     Fault("a tile lies elsewhere", change("tile_placed", "tiles.firstRow()", "0")),
     Fault("consumers share a tile of rows", change("rows_of_group", "+ group)", "+ 0)")),
     Fault("a consumer has another's rows", change("group_placed", "group * 64", "0 * 64")),
-    Fault("a consumer looks at another's rows", change("rows_of_norm", "(group(), ", "(0, ")),
+    Fault("a consumer looks at another's rows", change("rows_of_norm", "(group_, ", "(0, ")),
     Fault("warps look at the same rows", change("rows_looked", "warpIndex() % 4 *", "0 *")),
     Fault("columns have what belongs to others", change("columns_of_step", "step *", "0 *")),
     Fault("a slice has another's sums", change("hidden_packed", "sums[slice]", "sums[0]")),
@@ -327,6 +352,18 @@ FAULTS = [
         "a pair is exchanged",
         change("pair_given", "numbers[0], numbers[1]", "numbers[1], numbers[0]"),
     ),
+    Fault("a warp stores another's rows", change("fetched_rows_of_warp", "warpIndex()", "0")),
+    Fault("pieces have the first one's columns", change("fetched_columns", "piece *", "0 *")),
+    Fault(
+        "operands of rows behind the last one are read",
+        change("existing_rows_fetched", "window.rowEnd", "(window.rowEnd + 64)"),
+    ),
+    Fault(
+        "rows behind the last one are stored",
+        change("existing_rows_stored", "window.rowEnd", "(window.rowEnd + 64)"),
+    ),
+    Fault("sums are staged over others that are read", drop("staging_read")),
+    Fault("sums are read before they are staged", drop("fetched_sums_staged")),
     Fault("the mean stays", change("mean_taken", "part == 0", "part == 1")),
 ]
 
@@ -336,6 +373,32 @@ def test_a_planted_fault_is_seen(fault: Fault, checking_execution: Any) -> None:
     """Two consumers, several tiles of a block, a last step of few columns, more steps than stages."""
     problem = feed_forward(300, 72, 168, norm=LAYER)
     schedule = replace(SCHEDULE, persistent=2, pingpong=1)
+    with pytest.raises((AssertionError, EmulatorError)):
+        check(checking_execution, problem, schedule, plant(TEMPLATE, fault))
+
+
+FAULTS_OF_PRODUCERS = [
+    Fault(
+        "warps bring the same rows",
+        change("producers_told", "handsRegisters ? warp", "handsRegisters ? 0"),
+    ),
+    Fault(
+        "nobody brings more weights",
+        change("more_weights", "bringsWeights &&", "!bringsWeights &&"),
+    ),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS_OF_PRODUCERS, ids=lambda fault: fault.name)
+def test_a_fault_of_several_producers_is_seen(fault: Fault, checking_execution: Any) -> None:
+    problem, schedule = CASES["a producer of four warps, a ring of weights"]
+    with pytest.raises((AssertionError, EmulatorError)):
+        check(checking_execution, problem, schedule, plant(TEMPLATE, fault))
+
+
+def test_turns_of_odd_steps_go_on_from_tile_to_tile(checking_execution: Any) -> None:
+    problem, schedule = CASES["turns of three"]
+    fault = Fault("they begin anew", change("turns_counted", "? oddTiles_", "? 0"))
     with pytest.raises((AssertionError, EmulatorError)):
         check(checking_execution, problem, schedule, plant(TEMPLATE, fault))
 

@@ -158,8 +158,12 @@ def touched_in_flight(listing: str) -> list[str]:
 
 def products_from_registers(listing: str) -> int:
     """How many products have A in registers."""
-    lines = (_instruction(line) for line in listing.splitlines())
-    return sum(bool(each and each.read_later) for each in lines)
+    return sum(bool(each.read_later) for each in instructions(listing))
+
+
+def instructions(listing: str) -> list[Instruction]:
+    """All of them, in the order of the text."""
+    return [each for line in listing.splitlines() if (each := _instruction(line))]
 
 
 def _blocks(listing: str) -> dict[str, _Block]:

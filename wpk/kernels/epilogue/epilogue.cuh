@@ -67,8 +67,40 @@ struct MatrixRows
 namespace detail
 {
 
-// V neighbouring columns of one row of an operand, as they lie in memory.
-template <class Tensor, int V>
+// A vector of numbers that are computed with later, those of less than a register in whole ones.
+template <class T, int N>
+class HeldVector
+{
+    static constexpr int kBits = 8 * static_cast<int>(sizeof(T)), kOfWord = kBits < 32 ? 32 / kBits : 1;
+    static constexpr bool isWords = kOfWord > 1 && N % kOfWord == 0;
+
+public:
+    HeldVector() = default;
+    WPK_DEVICE HeldVector(const Vector<T, N>& vector)
+    {
+        memcpy(&held_, &vector, sizeof held_);
+    }
+    WPK_DEVICE T operator[](int i) const
+    {
+        if constexpr (isWords)
+        {
+            const uint32 word = held_[i / kOfWord] >> (i % kOfWord * kBits);
+            T value;
+            memcpy(&value, &word, sizeof value);
+            return value;
+        }
+        else
+        {
+            return held_[i];
+        }
+    }
+
+private:
+    Select<isWords, Vector<uint32, isWords ? N / kOfWord : 1>, Vector<T, N>> held_;
+};
+
+// V neighbouring columns of one row of an operand, as they lie in memory. Ahead as in EpilogueColumns.
+template <class Tensor, int V, bool Ahead>
 class OperandColumns
 {
     using T = typename Tensor::Type;
@@ -111,15 +143,15 @@ public:
     }
 
 private:
-    Vector<T, kWidth> vectors_[kVectors];
+    Select<Ahead, HeldVector<T, kWidth>, Vector<T, kWidth>> vectors_[kVectors];
 };
 
 // The same of a list of operands: of those that are the same in every row (PerColumn), or of all others.
-template <bool PerColumn, int V, class List>
+template <bool PerColumn, int V, bool Ahead, class List>
 struct OperandsColumns;
 
-template <bool PerColumn, int V>
-struct OperandsColumns<PerColumn, V, Tensors<>>
+template <bool PerColumn, int V, bool Ahead>
+struct OperandsColumns<PerColumn, V, Ahead, Tensors<>>
 {
     template <class Rows>
     WPK_DEVICE void load(const Rows&, int, const void* const*, int, int)
@@ -131,8 +163,8 @@ struct OperandsColumns<PerColumn, V, Tensors<>>
     }
 };
 
-template <bool PerColumn, int V, class Tensor, class... Others>
-struct OperandsColumns<PerColumn, V, Tensors<Tensor, Others...>>
+template <bool PerColumn, int V, bool Ahead, class Tensor, class... Others>
+struct OperandsColumns<PerColumn, V, Ahead, Tensors<Tensor, Others...>>
 {
     template <class Rows>
     WPK_DEVICE void load(const Rows& rows, int row, const void* const* tensors, int column, int valid)
@@ -151,8 +183,8 @@ struct OperandsColumns<PerColumn, V, Tensors<Tensor, Others...>>
         others.widen(e, operands + 1);
     }
 
-    OperandColumns<Tensor, V> first;
-    OperandsColumns<PerColumn, V, Tensors<Others...>> others;
+    OperandColumns<Tensor, V, Ahead> first;
+    OperandsColumns<PerColumn, V, Ahead, Tensors<Others...>> others;
 };
 
 } // namespace detail
@@ -166,7 +198,10 @@ struct OperandsColumns<PerColumn, V, Tensors<Tensor, Others...>>
 //
 // InLoop: for many tiles one after another. Then what does not exist is zero, so that no register is unset on a way
 // around the loop: ptxas would keep it from one tile to the next.
-template <class Problem, class Rows, int V, bool InLoop = false>
+//
+// Ahead: operands are fetched long before they are used, and are held as words. Where a row may not exist, compilers
+// take vectors of smaller numbers apart right behind the load, which waits for it.
+template <class Problem, class Rows, int V, bool InLoop = false, bool Ahead = false>
 class EpilogueColumns
 {
     using Y = typename Problem::Y;
@@ -178,7 +213,7 @@ class EpilogueColumns
 
 public:
     // The operands' columns of one row.
-    using Fetched = detail::OperandsColumns<false, V, List>;
+    using Fetched = detail::OperandsColumns<false, V, Ahead, List>;
 
     EpilogueColumns() = default;
     WPK_DEVICE EpilogueColumns(const OutputWindow<Rows>& window, int column)
@@ -268,7 +303,7 @@ private:
     YType* y_;
     float* moments_;
     int column_, valid_, stored_;
-    detail::OperandsColumns<true, V, List> ofColumns_;
+    detail::OperandsColumns<true, V, Ahead, List> ofColumns_;
 };
 
 } // namespace wpk

@@ -62,7 +62,10 @@ template <>
 struct PairOperands<Tensors<>>
 {
     static constexpr bool arePerColumn = true;
-    WPK_DEVICE void load(const void* const*, int, int) {}
+    template <bool Whole>
+    WPK_DEVICE void load(const void* const*, int, int)
+    {
+    }
     template <class Number>
     WPK_DEVICE void widen(int, Number*) const
     {
@@ -76,14 +79,15 @@ struct PairOperands<Tensors<One, Others...>>
     using Rest = PairOperands<Tensors<Others...>>;
     static constexpr bool arePerColumn = One::isPerColumn && !One::inShared && Rest::arePerColumn;
 
-    // Columns from `valid` on are not read, and 0.
+    // Columns from `valid` on are not read, and 0; Whole: there are none.
+    template <bool Whole>
     WPK_DEVICE void load(const void* const* tensors, int column, int valid)
     {
         const T* const at = static_cast<const T*>(tensors[0]) + column * One::column;
         pair = {};
         if constexpr (One::width >= 2)
         {
-            if (column < valid) // @pair_exists
+            if (Whole || column < valid) // @pair_exists
                 pair.load(at);
         }
         else
@@ -92,12 +96,12 @@ struct PairOperands<Tensors<One, Others...>>
             WPK_UNROLL
             for (int i = 0; i < 2; ++i)
             {
-                if (column + i < valid) // @operand_exists
+                if (Whole || column + i < valid) // @operand_exists
                     both[i] = at[i * One::column];
             }
             pair.set(both);
         }
-        rest.load(tensors + 1, column, valid);
+        rest.template load<Whole>(tensors + 1, column, valid);
     }
 
     // Those of the first or of the second column.
@@ -136,13 +140,13 @@ public:
     static constexpr int kTiles = Columns / 8; // of mma
     static constexpr int kBytes = 16 * kRowBytes;
 
-    // Loads the operands of the columns from the window's first on.
-    template <class Rows>
+    // Loads the operands of the columns from the window's first on. Whole: all of them exist.
+    template <bool Whole = false, class Rows>
     WPK_DEVICE void load(const OutputWindow<Rows>& window)
     {
         WPK_UNROLL
         for (int j = 0; j < kTiles; ++j)
-            operands_[j].load(window.operands, ownColumn(window, j), window.columnEnd);
+            operands_[j].template load<Whole>(window.operands, ownColumn(window, j), window.columnEnd);
     }
 
     // Computes what is stored of the sums of some tiles from `first` on: for each the pairs of the upper and of the

@@ -74,14 +74,16 @@ WPK_DEVICE void multiplyAlong(float (&sums)[Count], SharedAddress rowsA, SharedA
         wgmma<T>(sums, a + A::sliceAlong(slice), b + B::sliceAlong(slice), slice > 0 ? 1 : 0);
 }
 
-// sums += A B of the fragments of A, which are not written before the products have ended. As the other one.
+// sums += A B of the fragments of A, which are not written before the products have ended; with `accumulate` 0 the old
+// sums are ignored. As the other one.
 template <class T, class B, int Count, int Slices>
-WPK_DEVICE void multiplyAcross(float (&sums)[Count], const uint32 (&a)[Slices][4], SharedAddress tileB)
+WPK_DEVICE void multiplyAcross(
+    float (&sums)[Count], const uint32 (&a)[Slices][4], SharedAddress tileB, int accumulate = 1)
 {
     const uint64 b = B::across(tileB);
     WPK_UNROLL
     for (int slice = 0; slice < Slices; ++slice)
-        wgmma<T, Major::mn>(sums, a[slice], b + B::sliceAcross(slice), 1);
+        wgmma<T, Major::mn>(sums, a[slice], b + B::sliceAcross(slice), slice > 0 ? 1 : accumulate);
 }
 
 } // namespace wpk

@@ -78,86 +78,114 @@ class FeedForwardGroup
     using Pipelines = FeedForwardPipelines<Shape>;
     using Window = OutputWindow<MatrixRows>;
     static constexpr int kSlices = Shape::columns / 16;
+    static constexpr bool kIsWhole = Problem::hidden % Shape::columns == 0; // the last step has all of its columns
 
 public:
     float outputs[Shape::accumulators]; // of a tile, behind `run`
+    // Of a thread, behind the last step's hidden numbers: what hidden sums and what belongs to their columns were in,
+    // but for a few where ptxas may have less than it asks for (handed_registers.py).
+    static constexpr int kFreeRegisters =
+        Shape::columns / 2 + Shape::columns / 16 * detail::bytesOfColumn(List{}) - (Shape::handsRegisters ? 0 : 8);
 
     // `operands` are those of the hidden columns, and behind them their sums.
     WPK_DEVICE FeedForwardGroup(const Pipelines& pipelines, const void* const* operands)
-        : pipelines_(pipelines), columns_{{0, 0}, operands, nullptr, 0, Problem::hidden, Problem::hidden}
+        : pipelines_(pipelines),
+          group_(shuffle(warpIndex() / Shape::kGroupWarps, 0)),
+          columns_{{0, 0}, operands, nullptr, 0, Problem::hidden, Problem::hidden}
     {
     }
 
-    // All steps of the next tile.
-    WPK_DEVICE void run()
+    // All steps of the next tile. `numbered` is called when there are all hidden numbers, before the last products are
+    // asked for.
+    template <class Numbered>
+    WPK_DEVICE void run(const Numbered& numbered)
     {
-        WPK_UNROLL
-        for (int i = 0; i < Shape::accumulators; ++i)
-            outputs[i] = 0.0f; // @sums_zeroed
+        constexpr int kLast = Shape::steps - 1;
         if constexpr (Shape::isResident)
-        {
             up_ = {};
-            down_ = {};
-        }
-        pipelines_.rows(group()).wait(rows_);
-        scale_.look(pipelines_.rowTile(group(), rows_.stage)); // @rows_of_norm
-        pipelines_.up.wait(up_);
-        pipelines_.turns.await(group(), ++turn_);
+        pipelines_.rows(group_).wait(rows_);
+        scale_.look(pipelines_.rowTile(group_, rows_.stage)); // @rows_of_norm
+        awaitWeights(pipelines_.up, up_);
+        pipelines_.turns.await(group_, turnOf(0));
         fenceWgmma();
         multiplyUp();
-        pipelines_.turns.pass(group());
+        pipelines_.turns.pass(group_);
         loadColumns(0);
         waitWgmma<0>(sums_); // @first_sums_awaited
-        releaseUp(Shape::steps == 1);
-        packHidden(hidden_, 0);
-        keepUntilHere(hidden_); // the next sums are written over those that they are made of
+        releaseUp(kLast == 0);
+        packHidden(hidden_[0], 0);
+        keepUntilHere(hidden_[0]); // the next sums are written over those that they are made of
         WPK_KEEP_LOOP
-        for (int step = 1; step < Shape::steps; ++step)
+        for (int step = 1; step <= kLast; step += 2)
         {
-            // Between both products nobody waits: ptxas would make them wait for each other.
-            pipelines_.up.wait(up_);
-            pipelines_.down.wait(down_);
-            pipelines_.turns.await(group(), ++turn_);
-            fenceWgmma();
-            multiplyUp();
-            multiplyDown();
-            pipelines_.turns.pass(group());
-            loadColumns(step);
-            waitWgmma<1>(sums_); // @sums_awaited
-            releaseUp(step + 1 == Shape::steps);
-            uint32 next[kSlices][4];
-            packHidden(next, step);
-            computeFirst(anyBit(next));
-            waitWgmma<0>(outputs); // @outputs_added
-            keepUntilHere(hidden_);
-            releaseDown();
-            memcpy(hidden_, next, sizeof next);
-            keepUntilHere(hidden_);
-            keepUntilHere(outputs);
+            multiplyBoth(hidden_[1], hidden_[0], step);
+            if (kLast % 2 == 1 && step == kLast)
+                break;
+            multiplyBoth(hidden_[0], hidden_[1], step + 1);
         }
-        pipelines_.down.wait(down_);
+        numbered();
+        awaitWeights(pipelines_.down, down_);
         fenceWgmma();
-        multiplyDown();
+        multiplyDown(hidden_[kLast % 2], kLast > 0 ? 1 : 0);
         waitWgmma<0>(outputs); // @last_outputs_added
-        keepUntilHere(hidden_);
-        releaseDown();
+        keepUntilHere(hidden_[kLast % 2]);
+        releaseDown(down_);
+        areThere_ = true;
+        oddTiles_ ^= 1;
     }
 
 private:
-    static WPK_DEVICE int group()
+    using Numbers = uint32[kSlices][4];
+
+    // The hidden numbers of a step, while those of the step before are multiplied. They are not copied: products of the
+    // next step read them where they are.
+    WPK_DEVICE void multiplyBoth(Numbers& numbers, Numbers& before, int step)
     {
-        return warpIndex() / Shape::kGroupWarps;
+        // Between both products nobody waits: ptxas would make them wait for each other.
+        awaitWeights(pipelines_.up, up_);
+        awaitWeights(pipelines_.down, down_);
+        pipelines_.turns.await(group_, turnOf(step));
+        fenceWgmma();
+        multiplyUp();
+        multiplyDown(before, step > 1 ? 1 : 0); // @outputs_begun
+        pipelines_.turns.pass(group_);
+        loadColumns(step);
+        waitWgmma<1>(sums_); // @sums_awaited
+        const auto multiplied = down_;
+        releaseUp(step + 1 == Shape::steps);
+        packHidden(numbers, step);
+        computeFirst(anyBit(numbers));
+        waitWgmma<0>(outputs); // @outputs_added
+        keepUntilHere(before);
+        releaseDown(multiplied);
+        keepUntilHere(numbers);
+        keepUntilHere(outputs);
+    }
+
+    // Of the group's turns that of a step, or one of the same parity, which is all that matters.
+    WPK_DEVICE int turnOf(int step) const
+    {
+        return (Shape::steps % 2 == 1 ? oddTiles_ : 0) + step + 1; // @turns_counted
+    }
+
+    // Weights that stay are awaited by the first tile.
+    template <class Barriers>
+    WPK_DEVICE void awaitWeights(const Barriers& barriers, const PipelineState<Shape::stages>& state) const
+    {
+        if (!Shape::isResident || !areThere_)
+            barriers.wait(state); // @weights_awaited
     }
 
     WPK_DEVICE void multiplyUp()
     {
         multiplyAlong<T, typename Shape::RowTile, typename Shape::UpTile>(
-            sums_, pipelines_.rowTile(group(), rows_.stage), pipelines_.upTile(up_.stage));
+            sums_, pipelines_.rowTile(group_, rows_.stage), pipelines_.upTile(up_.stage));
         commitWgmma();
     }
-    WPK_DEVICE void multiplyDown()
+    // With `accumulate` 0 the outputs begin.
+    WPK_DEVICE void multiplyDown(const Numbers& numbers, int accumulate)
     {
-        multiplyAcross<T, typename Shape::DownTile>(outputs, hidden_, pipelines_.downTile(down_.stage));
+        multiplyAcross<T, typename Shape::DownTile>(outputs, numbers, pipelines_.downTile(down_.stage), accumulate);
         commitWgmma();
     }
 
@@ -166,18 +194,18 @@ private:
     {
         if constexpr (!Shape::isResident)
             pipelines_.up.release(up_.stage); // @up_released
+        down_ = up_;
         up_.advance();
         if (!isLast)
             return;
-        __syncwarp();                                  // all lanes have looked at them
-        pipelines_.rows(group()).release(rows_.stage); // @rows_released
+        __syncwarp();                                 // all lanes have looked at them
+        pipelines_.rows(group_).release(rows_.stage); // @rows_released
         rows_.advance();
     }
-    WPK_DEVICE void releaseDown()
+    WPK_DEVICE void releaseDown(const PipelineState<Shape::stages>& state) const
     {
         if constexpr (!Shape::isResident)
-            pipelines_.down.release(down_.stage); // @down_released
-        down_.advance();
+            pipelines_.down.release(state.stage); // @down_released
     }
 
     // Depends on all of them.
@@ -199,7 +227,8 @@ private:
     {
         WPK_UNROLL
         for (int slice = 0; slice < kSlices; ++slice)
-            pieces_[slice].load(columns_.at(0, step * Shape::columns + slice * 16)); // @columns_of_step
+            pieces_[slice].template load<kIsWhole>(
+                columns_.at(0, step * Shape::columns + slice * 16)); // @columns_of_step
     }
     WPK_DEVICE void packHidden(uint32 (&hidden)[kSlices][4], int step) const
     {
@@ -213,13 +242,15 @@ private:
     }
 
     const Pipelines& pipelines_;
+    int group_; // from one lane, so that ptxas knows that it is the same in all of them
     Window columns_;
     HiddenScale<Hidden, Shape> scale_;
     PipelineState<Shape::rowStages> rows_;
-    PipelineState<Shape::stages> up_, down_;
-    int turn_ = 0;
+    PipelineState<Shape::stages> up_, down_; // the second weight's stage is that of the step before
+    bool areThere_ = false;                  // weights that stay
+    int oddTiles_ = 0;                       // whether so many tiles lie behind it
     float sums_[Shape::columns / 2];
-    uint32 hidden_[kSlices][4];
+    Numbers hidden_[2]; // of steps in turn
     ColumnPiece<Hidden, 16, List> pieces_[kSlices];
 };
 

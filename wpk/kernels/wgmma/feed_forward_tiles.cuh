@@ -45,7 +45,7 @@ struct FeedForwardShape
     using Barriers = PipelineBarriers<stages, threads / kWarpSize>;
     using Turns = GroupTurns<Schedule::warpgroups, Schedule::pingpong != 0>;
 
-    // As storeTilesInLoop sees the columns that are staged at once: the memory lies beside the tiles.
+    // As FetchedTiles sees the columns that are staged at once: the memory lies beside the tiles.
     using Staged = StackedWarps<Groups::warpsM, Groups::blockN % 32 == 0 ? 32 : 16>;
     static constexpr bool byColumns = kStoresByColumns<OutputColumns<Problem>>;
     static constexpr int stagedBytes = byColumns ? columnStagingBytes(Groups::blockN) : Staged::stagingBytes;
@@ -125,17 +125,23 @@ struct FeedForwardTiles
     }
 };
 
-// The producer, one thread: weights of the first steps, which no kernel writes, perhaps before kernels in front have
-// ended; then the rows of each tile, and its weights, as soon as their stages are empty.
+// What a warp of the producer brings, whose first thread calls it: weights of the first steps, which no kernel writes,
+// perhaps before kernels in front have ended; then the rows of each tile, and its weights, as soon as their stages are
+// empty. A producer that is a whole warpgroup has a warp for the rows of each consumer warpgroup, so that none waits
+// for rows since another one is behind, and one for the weights.
 template <class Schedule, class Shape>
 class FeedForwardProducer
 {
 public:
+    static constexpr int kOfWeights =
+        Shape::threads + (Shape::handsRegisters ? Shape::groups : 0) * kWarpSize; // thread
+
     WPK_DEVICE FeedForwardProducer(const FeedForwardPipelines<Shape>& pipelines, const TensorMaps<3>& maps)
         : pipelines_(pipelines), maps_(maps)
     {
     }
 
+    // By the thread of the weights.
     WPK_DEVICE void bringFirst()
     {
         WPK_KEEP_LOOP
@@ -146,13 +152,17 @@ public:
     // Behind whatever waits for kernels in front.
     WPK_DEVICE void run(FeedForwardTiles<Shape> tiles)
     {
+        const bool bringsWeights = threadIdx.x == kOfWeights;
+        const int warp = warpIndex() - Shape::warpsM;
+        const int firstGroup = Shape::handsRegisters ? warp : 0; // @producers_told
+        const int groupEnd = Shape::handsRegisters ? minOf(warp + 1, Shape::groups) : Shape::groups;
         int step = kFirst;
         PipelineState<Shape::rowStages> state;
         WPK_KEEP_LOOP
         for (; !tiles.isDone(); tiles.advance())
         {
             WPK_KEEP_LOOP
-            for (int group = 0; group < Shape::groups; ++group)
+            for (int group = firstGroup; group < groupEnd; ++group)
             {
                 const auto rows = pipelines_.rows(group);
                 rows.acquire(state.stage, state.phase ^ 1, Shape::RowTile::copiedBytes);
@@ -161,11 +171,12 @@ public:
             }
             state.advance();
             WPK_KEEP_LOOP
-            for (; step < Shape::steps; ++step)
+            for (; bringsWeights && step < Shape::steps; ++step) // @more_weights
                 bringWeights(step);
             step = Shape::isResident ? Shape::steps : 0; // @weights_again
         }
-        releaseIfEarly<Schedule>(); // all is asked for
+        if (firstGroup < groupEnd)
+            releaseIfEarly<Schedule>(); // all is asked for, of its rows
     }
 
 private:

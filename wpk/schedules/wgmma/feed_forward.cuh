@@ -9,7 +9,7 @@
 #pragma once
 
 #include <wpk/kernels/places/dims.cuh>
-#include <wpk/kernels/tiles/tile_store.cuh>
+#include <wpk/kernels/tiles/fetched_tiles.cuh>
 #include <wpk/kernels/wgmma/feed_forward_group.cuh>
 
 namespace wpk
@@ -29,7 +29,6 @@ WPK_DEVICE void feedForwardWgmma(
     static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
     const FeedForwardPipelines<Shape> pipelines(sharedAddress(shared));
     const int m = static_cast<int>(dimension<typename Problem::M>(leading));
-    FeedForwardTiles<Shape> tiles(m);
     const bool isConsumer = warpIndex() < Shape::warpsM;
     if (threadIdx.x == Shape::threads)
     {
@@ -40,38 +39,41 @@ WPK_DEVICE void feedForwardWgmma(
     }
     __syncwarp();
     __syncthreads(); // @barriers_ready
-    FeedForwardProducer<Schedule, Shape> producer(pipelines, maps);
-    if (threadIdx.x == Shape::threads)
+    using Producer = FeedForwardProducer<Schedule, Shape>;
+    Producer producer(pipelines, maps);
+    if (threadIdx.x == Producer::kOfWeights)
         producer.bringFirst();
     __syncwarp();
     waitIfEarly<Schedule>(); // @previous_awaited
     if (!isConsumer)
     {
         Shape::release();
-        if (threadIdx.x == Shape::threads)
-            producer.run(tiles);
+        if (laneIndex() == 0)
+            producer.run(FeedForwardTiles<Shape>(m));
         return;
     }
     Shape::claim();
     constexpr int kBehind = kFeedForwardInputs<Problem> - Problem::Operands::count;
     const OutputWindow<MatrixRows> output{
         {0, 0}, inputs.at + kBehind, y, m, Problem::n, Problem::n + Problem::y_padding};
-    FeedForwardGroup<Problem, Shape> group(pipelines, inputs.at + 3);
+    using Group = FeedForwardGroup<Problem, Shape>;
+    Group group(pipelines, inputs.at + 3);
     WPK_KEEP_LOOP
-    for (; !tiles.isDone(); tiles.advance())
+    for (FeedForwardTiles<Shape> tiles(m); !tiles.isDone(); tiles.advance())
     {
-        group.run();
         const auto window = output.at(tiles.firstRow(), 0); // @tile_placed
         unsigned char* const staging = shared + Shape::stagingAt;
         using Columns = OutputColumns<Problem>;
         if constexpr (Shape::byColumns)
         {
+            group.run([] {});
             ColumnPieces<Columns, Shape>::store(group.outputs, RawRows{}, staging, window);
         }
         else
         {
-            NoResidual residual;
-            storeTilesInLoop<Columns, Shape>(group.outputs, staging, window, residual, window.firstRow);
+            FetchedTiles<Columns, Shape, MatrixRows, Group::kFreeRegisters> tile;
+            group.run([&] { tile.fetch(window); });
+            tile.store(group.outputs, staging, window);
         }
     }
 }

@@ -73,7 +73,7 @@ class FeedForwardWgmmaTemplate(SingleKernelTemplate[FeedForward, FeedForwardWgmm
 
     name: ClassVar[str] = "feed_forward_wgmma"
     header: ClassVar[str] = "wgmma/feed_forward"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     on_tensor_cores: ClassVar[bool] = True
     problem_type = FeedForward
     schedule_type = FeedForwardWgmmaSchedule

@@ -26,21 +26,23 @@ reports."""
 
 _STAGED = (32, 16)  # columns that a warp takes through its staging at once
 
-_PACKED_SLOTS = 2.0
+_PACKED_SLOTS = 1.75
 """Issue slots of a thread for each hidden number beside what is computed: half a packing, its share of its column's
-operands, which are loaded once for two rows, and a copy to where the second product reads it. An estimate."""
+operands, which are loaded and widened once for two rows, and a quarter of an instruction that ties it to the wait behind it. As
+nvdisasm lists it: 56 for 32 numbers of whole steps of a normed product with a bias of 16 bits."""
 
-_STEP_SLOTS = 90.0
-"""Of a thread in a step, however few its columns are: descriptors and issue of the products, barriers. As attention's."""
+_STEP_SLOTS = 77.0
+"""Of a thread in a step, however few its columns are: descriptors and issue of the products, barriers. As nvdisasm lists it: 71 of a
+step with ten products of weights that stay, 83 of one with 14 of weights in a ring."""
 
 _ISSUE_CYCLES = 1.85
 """Of a scheduler for an issue slot, where several warpgroups compute and multiply. Fitted to 83 schedules of two blocks, recorded
-on an H200 (tests/replay/h200-beside): 1.91 by those of Swin's stage 1 alone, 1.82 by stage 2's, whose hidden numbers are
+on an H200 (tests/replay/h200-beside) of the kernel's version 2, whose steps had an eighth to a quarter more instructions: 1.91 by those of Swin's stage 1 alone, 1.82 by stage 2's, whose hidden numbers are
 multiplied twice as long and take no longer for it. So products are beside them; why a slot takes so long is not known."""
 
-_END_SLOTS = 16.0
-"""Of an element of the output beside its expression: sums set to zero, the look at the rows that are normalised, staging. As nvdisasm
-lists it: 970 instructions of a tile are no step's where a thread has 48 elements, 1502 where it has 96."""
+_END_SLOTS = 10.0
+"""Of an element of the output beside its expression: the look at the rows that are normalised, staging. As nvdisasm
+lists it: 646 instructions of a tile are no step's where a thread has 48 elements, 1048 where it has 96."""
 
 _STEP_CYCLES = 600.0
 """Of a step's way that nothing of its own hides: barriers, the start of a product. As attention's; the recording agrees with 400
@@ -154,11 +156,8 @@ def _hidden_cycles(problem: FeedForward, groups: Floats, block_n: Floats) -> Flo
 
 
 def _fetches(problem: FeedForward, columns: Columns) -> Floats:
-    """Count the loads that a thread waits for as it stores a tile: operands of what it stages at once."""
-    one = np.ones(len(columns["block_n"]))
-    if not fetched_together(problem.second):
-        return 0.0 * one
-    return one * -(-whole_slices(problem.n) // _staged_columns(problem))
+    """Count the loads that a thread waits for as it stores a tile: all are asked for before sums of theirs are staged."""
+    return np.full(len(columns["block_n"]), float(fetched_together(problem.second) > 0))
 
 
 def _staged_columns(problem: FeedForward) -> int:
