@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.devices.kept_processes import kept_processes, own_processes
 from support.devices.quick_units import as_users_compile, quick_units
+from support.long_tests import begin_with_long_tests
 from support.plans.quick_search import one_cubin, one_finalist
 from support.plans.warm import fixture_warm, fixture_warm_without_cubins
 
@@ -47,7 +48,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """``--deal i/n`` leaves every ``n``-th of the chosen tests."""
+    """Long tests come first; ``--deal i/n`` leaves every ``n``-th of the chosen tests."""
+    begin_with_long_tests(items)
     place, of = map(int, config.getoption("--deal").split("/"))
     items[:] = items[place::of]
 

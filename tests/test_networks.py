@@ -79,6 +79,7 @@ def _write(network: str, folder: Path, seed: int = 0) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("one_finalist")
 @pytest.mark.parametrize(("network", "precision"), COMBINATIONS)
 def test_network_is_right_within_its_budgets(tmp_path: Path, network: str, precision: str) -> None:

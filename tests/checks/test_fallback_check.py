@@ -21,6 +21,8 @@ from wpk.plan import Check, Outcome, PlanBundle
 from wpk.plan.plan_file import read_plan
 from wpk.progress import silent
 
+pytestmark = pytest.mark.usefixtures("one_cubin")
+
 TURNED = """g (float[3, 10] x) => (float[3, 10] y) <int64[10] lens = {3, 2, 1, 1, 2, 3, 3, 2, 1, 1}>
     { a = Relu (x)  y = ReverseSequence<time_axis = 0, batch_axis = 1> (a, lens) }"""
 

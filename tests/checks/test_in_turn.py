@@ -22,6 +22,8 @@ from wpk.plan.memory import MemoryPlan
 from wpk.plan.plan import Check, Outcome
 from wpk.progress import silent
 
+pytestmark = pytest.mark.usefixtures("one_cubin")
+
 RESIDUAL = AMPLIFIES.replace(
     "y = Sin(a5)", "s5 = Sin(a5)\n  t = Add(s5, s0)\n  u = MatMul(t, m)\n  y = Sin(u)"
 )

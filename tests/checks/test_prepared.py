@@ -289,7 +289,7 @@ DIMS = {"batch": 2}
 
 
 @pytest.fixture
-def plan(small_model: Path, tmp_path: Path) -> Plan:
+def plan(small_model: Path, tmp_path: Path, one_cubin: None) -> Plan:
     """The small network's, with some values in one buffer."""
     optimize(small_model, tmp_path / "p", target="h200", precision="fp32", check="off")
     plan = read_plan(tmp_path / "p").plan

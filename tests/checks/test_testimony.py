@@ -22,6 +22,8 @@ from wpk.plan.plan import Check, Outcome
 from wpk.plan.plan_file import read_plan
 from wpk.progress import silent
 
+pytestmark = pytest.mark.usefixtures("one_cubin")
+
 Save = Callable[[str], Path]
 
 

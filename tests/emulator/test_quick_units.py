@@ -74,4 +74,7 @@ def test_users_flags_are_those_of_the_package(
     quick = compile_unit(UNIT, cache=tmp_path)
     request.getfixturevalue("as_users_compile")
     assert "-O2" in build._KERNEL_FLAGS
-    assert compile_unit(UNIT, cache=tmp_path).name != quick.name
+    users = compile_unit(UNIT, cache=tmp_path)
+    assert users.name != quick.name
+    linked = b"__cxa_finalize"  # by what the compiler adds to a library unless it is told not to
+    assert [linked in each.read_bytes() for each in (users, quick)] == [True, False]

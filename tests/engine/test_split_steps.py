@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from support.plans.warm import Warm
 
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
@@ -51,7 +52,10 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["fp32", "fp16"])
 def bundle(
-    request: pytest.FixtureRequest, model: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    model: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    warm_without_cubins: Warm,
 ) -> PlanBundle:
     """Its plan, unchecked, for a GPU without clusters, in which parts could meet without counters."""
     path = tmp_path_factory.mktemp("plan") / "model.plan"

@@ -312,6 +312,7 @@ def test_work_that_nobody_can_do_is_refused(bundle: PlanBundle) -> None:
         check_work(problem, {}, "problem")
 
 
+@pytest.mark.usefixtures("one_cubin")
 def test_a_model_that_uses_a_part_of_a_concatenation_gets_a_plan(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["": 17]>
     m (float[1,4,12] x) => (float[1,4,12] y) <int64[3] parts = {4, 7, 1}> {
@@ -325,6 +326,7 @@ def test_a_model_that_uses_a_part_of_a_concatenation_gets_a_plan(tmp_path: Path)
     assert read_plan(tmp_path / "model.plan").plan.outputs[0].name == "y"
 
 
+@pytest.mark.usefixtures("one_cubin")
 def test_what_kernels_read_early_is_a_constant(tmp_path: Path) -> None:
     """A value in its place would be read before the kernel in front has written it."""
     onnx.save(parse_model(one_operator.SQUEEZED, "d u"), tmp_path / "m.onnx")

@@ -24,7 +24,7 @@ from wpk.plan.checks.whole_plan import check_plan
 from wpk.plan.plan import PlanBundle, Step
 from wpk.plan.plan_file import read_plan
 
-pytestmark = pytest.mark.usefixtures("warm")
+pytestmark = pytest.mark.usefixtures("warm_without_cubins")
 
 
 @pytest.fixture(name="path", scope="module")

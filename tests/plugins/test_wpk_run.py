@@ -243,6 +243,7 @@ def test_refuses_a_plan_whose_parts_are_wrong(
     assert ran.calls == [] or ran.calls[-1] == "left 0"
 
 
+@pytest.mark.usefixtures("one_cubin")
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

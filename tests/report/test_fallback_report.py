@@ -7,6 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 from support.networks.fallback_models import MODELS
+from support.plans.warm import Warm
 
 import wpk
 from wpk.candidate import Kind
@@ -24,7 +25,9 @@ WHY = "NonZero: operator NonZero is not supported"
 
 
 @pytest.fixture(name="bundle", scope="module")
-def fixture_bundle(tmp_path_factory: pytest.TempPathFactory) -> PlanBundle:
+def fixture_bundle(
+    tmp_path_factory: pytest.TempPathFactory, warm_without_cubins: Warm
+) -> PlanBundle:
     """A plan with an output of any shape."""
     folder = tmp_path_factory.mktemp("report")
     onnx.save(MODELS["nonzero"](), folder / "m.onnx")

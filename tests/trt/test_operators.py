@@ -46,7 +46,7 @@ def operators(model: onnx.ModelProto) -> list[str]:
 
 
 @pytest.fixture
-def planned(tmp_path: Path) -> Callable[[onnx.ModelProto], PlanBundle]:
+def planned(tmp_path: Path, one_cubin: None) -> Callable[[onnx.ModelProto], PlanBundle]:
     def plan(model: onnx.ModelProto, check: str = "off") -> PlanBundle:
         path = tmp_path / "operator.onnx"
         onnx.save(model, path)

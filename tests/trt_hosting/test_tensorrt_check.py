@@ -18,6 +18,8 @@ from wpk.nvinfer import binding_of
 from wpk.targets import find_target
 from wpk.tensorrt_pipeline import hosting, job, optimize
 
+pytestmark = pytest.mark.usefixtures("one_cubin")
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "tensorrt_check"
 
 

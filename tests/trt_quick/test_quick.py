@@ -38,7 +38,7 @@ Planned = Callable[[str], Built]
 
 
 @pytest.fixture
-def planned(tmp_path: Path) -> Planned:
+def planned(tmp_path: Path, one_finalist: None) -> Planned:
     def plan(batch: str, form: int = 0) -> Built:
         found = forms_of(onnx.parser.parse_model(MODEL.format(batch=batch)))[form]
         path = tmp_path / "operator.onnx"

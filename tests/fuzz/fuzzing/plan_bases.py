@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
+from support.plans.quick_search import compile_one
 
 import wpk
 from wpk.engine import random_inputs
@@ -90,7 +92,9 @@ def bases(folder: Path, precisions: Sequence[str]) -> list[Base]:
 def _base(folder: Path, name: str, precision: str) -> Base:
     model, plan = folder / f"{name}.onnx", folder / f"{name}-{precision}.plan"
     onnx.save(_model(MODELS[name]), model)
-    wpk.optimize(model, plan, target="h200", precision=precision, search="static", check="off")
+    with pytest.MonkeyPatch.context() as patch:
+        compile_one(patch)
+        wpk.optimize(model, plan, target="h200", precision=precision, search="static", check="off")
     bundle = read_plan(plan)
     inputs = random_inputs(bundle.plan, 0)
     with wpk.load(plan, "cpu") as engine:

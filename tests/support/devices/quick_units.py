@@ -1,8 +1,8 @@
-"""Units that tests compile for the emulator: headers are read once for all of them, and little is optimized.
+"""Units that tests compile for the emulator: headers are read once for all of them, and little is optimized or linked.
 
-Of what the host compiler takes for a unit, a quarter is reading headers and a quarter is optimizing; the problems of tests
-are executed in less. `as_users_compile` is for tests that hold what users run to account, and for networks that take
-longer to execute.
+Of what the host compiler takes for a unit, a quarter is reading headers, a quarter is optimizing and a tenth is looking
+through the C++ library, of which a unit has nothing; the problems of tests are executed in less. `as_users_compile` is for
+tests that hold what users run to account, and for networks that take longer to execute.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _INPUT = ["-x", "c++", "-"]
 """Behind the flags of a unit."""
 
 _FLAGS = build._KERNEL_FLAGS
-_QUICK_FLAGS = tuple("-Og" if flag == "-O2" else flag for flag in _FLAGS)
+_QUICK_FLAGS = (*("-Og" if flag == "-O2" else flag for flag in _FLAGS), "-nostdlib")
+_LIBRARIES = ("-lm", "-lgcc")
+"""Those of which units have functions, behind their text."""
+
 _compile = HostCompiler.run
 
 
@@ -88,7 +91,9 @@ def quick_units(folder: Path) -> Iterator[KernelHeaders]:
     headers = KernelHeaders(folder)
 
     def run(compiler: HostCompiler, arguments: list[str], *, text: str = "", what: str) -> None:
-        _compile(compiler, headers.arguments(compiler, arguments, text), text=text, what=what)
+        libraries = _LIBRARIES if "-nostdlib" in arguments else ()
+        given = [*headers.arguments(compiler, arguments, text), *libraries]
+        _compile(compiler, given, text=text, what=what)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(HostCompiler, "run", run)
