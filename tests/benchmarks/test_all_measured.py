@@ -17,8 +17,8 @@ from wpk.search.models import estimates
 
 RECORDING = Path(__file__).parents[1] / "replay" / "h200-beside"
 BLOCKS = ("swin.block_56_b32.fp16", "swin.block_28_b32.fp16")
-MORE = 1.13
-"""What a feed-forward block of version 2, which is recorded, may take of what version 3 is estimated at: it had more instructions."""
+LEAST_RANKS = {"swin.block_28_b32.fp16": 0.5}
+"""One warpgroup is estimated at up to 1.25 times what it takes there, which puts it behind two; three, the fastest, come first."""
 HEADS = ("vit.attention_b32.fp16", "bert.attention_b32.fp16")
 
 
@@ -60,8 +60,8 @@ def _ranks(values: Floats) -> Floats:
 @pytest.mark.parametrize("name", [*BLOCKS, *HEADS])
 def test_estimates_agree_with_all_times(name: str, spaces: dict[str, RecordedSpace]) -> None:
     found = _agreement(spaces[name])
-    assert 0.95 < found.middle < (MORE if name in BLOCKS else 1.08)
-    assert found.ranks > 0.88
+    assert 0.95 < found.middle < 1.08
+    assert found.ranks > LEAST_RANKS.get(name, 0.88)
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -69,8 +69,8 @@ def test_hidden_numbers_at_a_slot_a_cycle_would_be_seen(
     name: str, spaces: dict[str, RecordedSpace]
 ) -> None:
     module = "wpk.schedules.wgmma.feed_forward_costs"
-    with changed(module, "_ISSUE_CYCLES", 1 / 1.85):
-        assert _agreement(spaces[name]).middle > MORE
+    with changed(module, "_ISSUE_CYCLES", 1 / 1.75):
+        assert _agreement(spaces[name]).middle > 1.08
 
 
 @pytest.mark.parametrize("name", HEADS)

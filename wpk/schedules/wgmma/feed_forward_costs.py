@@ -19,7 +19,10 @@ from wpk.schedules.wgmma.persistent import in_turn, turns
 from wpk.targets import Target
 
 _OTHER_REGISTERS = {True: "44", False: "48"}
-_LEAST_OTHER_REGISTERS = {True: "20 + block_n // 4", False: "36 + block_n // 4"}
+_LEAST_OTHER_REGISTERS = {
+    True: "20 + block_n // 4 + 4 * pingpong",
+    False: "36 + block_n // 4 + 4 * pingpong",
+}
 """Addresses, descriptors, barriers, and what goes on from tile to tile, of rows that are normalised and of others, whose
 numbers ptxas computes more of at once: what it takes where there are enough, and what it gets along with. Read from its
 reports."""
@@ -35,10 +38,10 @@ _STEP_SLOTS = 77.0
 """Of a thread in a step, however few its columns are: descriptors and issue of the products, barriers. As nvdisasm lists it: 71 of a
 step with ten products of weights that stay, 83 of one with 14 of weights in a ring."""
 
-_ISSUE_CYCLES = 1.85
-"""Of a scheduler for an issue slot, where several warpgroups compute and multiply. Fitted to 83 schedules of two blocks, recorded
-on an H200 (tests/replay/h200-beside) of the kernel's version 2, whose steps had an eighth to a quarter more instructions: 1.91 by those of Swin's stage 1 alone, 1.82 by stage 2's, whose hidden numbers are
-multiplied twice as long and take no longer for it. So products are beside them; why a slot takes so long is not known."""
+_ISSUE_CYCLES = 1.75
+"""Of a scheduler for an issue slot, where several warpgroups compute and multiply: multiply-adds and products take turns
+(docs/decisions/0105-what-products-contend-with.md), of which this counts the products' part. Fitted to 80 schedules of two blocks, recorded
+on an H200 (tests/replay/h200-beside): 1.75 by those of Swin's stage 1 alone, 1.6 by stage 2's."""
 
 _END_SLOTS = 10.0
 """Of an element of the output beside its expression: the look at the rows that are normalised, staging. As nvdisasm
