@@ -29,7 +29,7 @@ WPK_DEVICE void feedForwardWgmma(
     static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
     const FeedForwardPipelines<Shape> pipelines(sharedAddress(shared));
     const int m = static_cast<int>(dimension<typename Problem::M>(leading));
-    FeedForwardTiles<Shape> tiles(m);
+    BlockTiles<Shape> tiles(m);
     const bool isConsumer = warpIndex() < Shape::warpsM;
     if (threadIdx.x == Shape::threads)
     {
