@@ -39,7 +39,7 @@ def thin(
     padding: int = 0,
     free: str | None = None,
 ) -> Matmul:
-    """A product with a bias, in the products' type unless another one is given.
+    """A product with a constant bias, in the products' type unless another one is given.
 
     Of rows that are normalised, by ``known`` moments or their own; or whose results are ``stored`` with theirs; plus a
     tensor that lies as y does; through a GELU. ``gap`` are elements between rows of a and y, ``padding`` zeros of y.
@@ -47,7 +47,7 @@ def thin(
     dtype = precision.storage
     y = _rows(dtype, n + padding, gap, padding)
     behind: Expression = apply("Add", Acc(), Operand(0))
-    operands = [Tensor(bias or dtype, (0, 0, 0, 1), padding)]
+    operands = [Tensor(bias or dtype, (0, 0, 0, 1), padding, constant=True)]
     if residual:
         behind = apply("Add", behind, Operand(1))
         operands.append(y)
@@ -94,8 +94,8 @@ def swin(rows: int, *, free: str | None = None) -> tuple[Matmul, Matmul]:
     return queries, thin(rows, 96, 96, residual=True, free=free)
 
 
-def elsewhere(problem: Matmul) -> Matmul:
-    """The same of an ``a`` that tensor copies cannot bring."""
+def broadcast(problem: Matmul) -> Matmul:
+    """The same of an ``a`` that has one row."""
     return replace(problem, a=replace(problem.a, strides=(0, 0, 0, 1)))
 
 

@@ -116,13 +116,14 @@ private:
     {
         if (asked_.isDone())
             return;
-        const int thread = static_cast<int>(threadIdx.x) % Shape::groupThreads, row = asked_.firstRow() + group() * 64;
+        const int thread = static_cast<int>(threadIdx.x) % Shape::groupThreads;
+        const int row = asked_.firstRow() + group() * 64; // @rows_brought
         if (thread == 0)
         {
             const auto barriers = memory_.rows(group());
             barriers.acquire(asking_.stage, asking_.phase ^ 1, Shape::RowTile::copiedBytes);
             Shape::RowTile::copy(
-                memory_.rowTile(group(), asking_.stage), map_, barriers.full(asking_.stage), row); // @rows_brought
+                memory_.rowTile(group(), asking_.stage), map_, barriers.full(asking_.stage), row);
         }
         __syncwarp();
         prefetchTileRows<Problem, 64, kSteps * Shape::columns, Shape::groupThreads>(output_.at(row, 0), thread);
@@ -144,8 +145,8 @@ private:
     WPK_DEVICE void multiply(Sums& sums, int step) const
     {
         fenceWgmma();
-        multiplyAlong<T, typename Shape::RowTile, typename Shape::WeightTile>(
-            sums, rowTile(), memory_.weightTile(step)); // @weight_of_step
+        const SharedAddress weight = memory_.weightTile(step); // @weight_of_step
+        multiplyAlong<T, typename Shape::RowTile, typename Shape::WeightTile>(sums, rowTile(), weight);
         commitWgmma();
     }
 

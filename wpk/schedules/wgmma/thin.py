@@ -12,7 +12,7 @@ from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.launch import TensorMapArgument
 from wpk.performance import Columns, Work
-from wpk.problems import Matmul, MomentsMatmul, moments_group
+from wpk.problems import Matmul
 from wpk.schedules import packings
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_epilogue import epilogue_members
@@ -39,6 +39,7 @@ _MOST_GROUPS = _GROUPS[-1]
 _MOST_DEPTH = 256  # elements of a row, all of which lie in shared memory
 _MOST_COLUMNS = 256  # of a product of warpgroups
 _ROW_STAGES = (1, 2, 3)
+_MOST_STEPS_AHEAD = 4  # round a loop ptxas would make products of two sets of sums wait for each other
 
 
 @dataclass(frozen=True)
@@ -130,13 +131,17 @@ class ThinWgmmaTemplate(SingleKernelTemplate[Matmul, ThinWgmmaSchedule]):
                 "a block with one tile has the rows of one",
             ),
             Limit("ahead in (0, 1)", "ahead is 0 or 1"),
-            Limit(f"ahead == 0 or {steps} > 1", "behind the only step no products are under way"),
+            Limit(
+                f"ahead == 0 or 1 < {steps} <= {_MOST_STEPS_AHEAD}",
+                f"products run ahead of two to {_MOST_STEPS_AHEAD} steps, whose sums take turns without a loop",
+            ),
             *moments_limits(problem),
         )
 
     def _target_limits(self, problem: Matmul, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no warpgroup is without a row."""
         return (
+            *costs.limits(target),
             Limit(
                 f"warpgroups == 1 or {GROUP_ROWS} * (warpgroups - 1) < {problem.m.value}",
                 f"each warpgroup has some of the {problem.m.value} rows",
@@ -146,7 +151,6 @@ class ThinWgmmaTemplate(SingleKernelTemplate[Matmul, ThinWgmmaSchedule]):
                 "no more tiles of rows are there at once than a block computes",
             ),
             *persistent_limits(target),
-            *costs.limits(target),
         )
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
@@ -181,8 +185,7 @@ class ThinWgmmaTemplate(SingleKernelTemplate[Matmul, ThinWgmmaSchedule]):
 
 def _widths(problem: Matmul) -> tuple[int, ...]:
     """Columns of a step to try: those of so many equal ones, whole groups where moments are stored."""
-    unit = moments_group(problem.n) if isinstance(problem, MomentsMatmul) else SLICE
-    stored = costs.stored_columns(problem)
+    unit, stored = costs.column_unit(problem), costs.stored_columns(problem)
     widths = {-(-stored // (steps * unit)) * unit for steps in range(1, -(-stored // unit) + 1)}
     return tuple(sorted(width for width in widths if width <= _MOST_COLUMNS))
 
