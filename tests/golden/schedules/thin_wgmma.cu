@@ -8,7 +8,7 @@ struct Problem {
   static constexpr int k = 96;
   using Y = wpk::Strided<wpk::Half, 8, 0, 0, 288, 1>;
   using Operands = wpk::Tensors<wpk::Strided<wpk::Half, 8, 0, 0, 0, 1>>;
-  static constexpr int operand_constants = 0;
+  static constexpr int operand_constants = 1;
   using Epilogue = wpk::Add<wpk::Acc, wpk::Operand<0>>;
   static constexpr int y_padding = 0;
   static constexpr bool row_is_centred = true;

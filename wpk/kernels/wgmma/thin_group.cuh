@@ -122,8 +122,7 @@ private:
         {
             const auto barriers = memory_.rows(group());
             barriers.acquire(asking_.stage, asking_.phase ^ 1, Shape::RowTile::copiedBytes);
-            Shape::RowTile::copy(
-                memory_.rowTile(group(), asking_.stage), map_, barriers.full(asking_.stage), row);
+            Shape::RowTile::copy(memory_.rowTile(group(), asking_.stage), map_, barriers.full(asking_.stage), row);
         }
         __syncwarp();
         prefetchTileRows<Problem, 64, kSteps * Shape::columns, Shape::groupThreads>(output_.at(row, 0), thread);
@@ -136,7 +135,7 @@ private:
     // Nobody of this warp needs the tile's rows any more.
     WPK_DEVICE void releaseRows()
     {
-        __syncwarp();                                  // all lanes have looked at them
+        __syncwarp();                               // all lanes have looked at them
         memory_.rows(group()).release(rows_.stage); // @rows_released
         rows_.advance();
         bringRows();

@@ -11,8 +11,8 @@
 namespace wpk
 {
 
-// Columns of a step that are staged as floats at once: the most that divide them, of whole units. Operands of all of them
-// are asked for at once.
+// Columns of a step that are staged as floats at once: the most that divide them, of whole units. Operands of all of
+// them are asked for at once.
 WPK_DEVICE constexpr int columnsAtOnce(int columns, int unit)
 {
     int widest = unit;
@@ -24,8 +24,7 @@ WPK_DEVICE constexpr int columnsAtOnce(int columns, int unit)
 template <class Problem, class Schedule>
 struct ThinShape : Warpgroups<typename Problem::Multiply, Schedule::warpgroups * 64, Schedule::block_n, Problem::k>
 {
-    using Groups =
-        Warpgroups<typename Problem::Multiply, Schedule::warpgroups * 64, Schedule::block_n, Problem::k>;
+    using Groups = Warpgroups<typename Problem::Multiply, Schedule::warpgroups * 64, Schedule::block_n, Problem::k>;
     static constexpr int groups = Schedule::warpgroups, rows = groups * 64; // of a block's tile
     static constexpr int groupThreads = Groups::kGroupWarps * kWarpSize, threads = groups * groupThreads;
     static constexpr int columns = Schedule::block_n; // of a step

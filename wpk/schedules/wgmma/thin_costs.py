@@ -27,6 +27,8 @@ _LEAST_OTHER_REGISTERS = {True: 60.0, False: 72.0}
 """Addresses, descriptors, barriers, operands of columns or of rows, and what goes on from tile to tile, of what is stored by
 columns and of what is not: what it takes where there are enough, and what it gets along with. Read from ptxas reports."""
 
+_NORMED_REGISTERS = 12.0  # of sums that are normalised in front of such a staging
+
 _MOST_REGISTERS, _REGISTER_UNIT = 255, 8  # of a thread; in which they are set aside
 
 _ELEMENT_SLOTS = {True: 1.6, False: 7.0}
@@ -116,9 +118,11 @@ def _staged_row_bytes(problem: Matmul, columns: Columns) -> Floats:
 def _registers(problem: Matmul, columns: Columns, target: Target) -> Floats:
     """Count the registers of a thread: those that it takes, or as many as there are where it gets along with them."""
     sums = columns["block_n"] / 2 * (1 + columns["ahead"])
-    kind = stores_by_columns(problem)
-    most = _most_registers(columns, target)
-    least, usual = sums + _LEAST_OTHER_REGISTERS[kind], sums + _OTHER_REGISTERS[kind]
+    by_columns, most = stores_by_columns(problem), _most_registers(columns, target)
+    normed = 0.0 if by_columns or not isinstance(problem, NormedMatmul) else _NORMED_REGISTERS
+    least, usual = (
+        sums + others[by_columns] + normed for others in (_LEAST_OTHER_REGISTERS, _OTHER_REGISTERS)
+    )
     registers: Floats = np.where(least <= most, np.minimum(usual, most), usual)
     return registers
 
