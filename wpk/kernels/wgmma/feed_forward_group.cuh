@@ -8,8 +8,7 @@
 #pragma once
 
 #include <wpk/kernels/epilogue/epilogue.cuh>
-#include <wpk/kernels/mma/mma.cuh>
-#include <wpk/kernels/tiles/tile_shared.cuh>
+#include <wpk/kernels/wgmma/boxed_row_norm.cuh>
 #include <wpk/kernels/wgmma/column_pieces.cuh>
 #include <wpk/kernels/wgmma/feed_forward_tiles.cuh>
 
@@ -46,22 +45,7 @@ struct HiddenScale<Problem, Shape, true>
     // All lanes call it, with their warpgroup's first row.
     WPK_DEVICE void look(SharedAddress tile)
     {
-        using Rows = typename Shape::RowTile;
-        using Chunks = SwizzledTile<Rows::swizzle>;
-        RowMoments<typename Problem::Multiply, Problem::row_is_centred, Problem::k> moments;
-        const int row = warpIndex() % 4 * 16 + laneIndex() % 16; // @rows_looked
-        WPK_UNROLL
-        for (int slice = 0; slice < Rows::slices; ++slice)
-        {
-            constexpr int kOfBox = Rows::swizzle / 32;
-            uint32 fragment[4];
-            const int chunk = slice % kOfBox * 2 + laneIndex() / 16;
-            loadMatrix4(fragment, tile + slice / kOfBox * Rows::boxBytes + Chunks::offset(row, chunk));
-            if (slice == 0)
-                moments.begin(fragment);
-            moments.template add<Problem::k % 16 == 0>(fragment, slice * 16);
-        }
-        moments.finish(rows, asFloat(Problem::row_epsilon));
+        scaleByTile<Problem, typename Shape::RowTile>(rows, tile);
     }
     WPK_DEVICE ScaledSums<Problem> sums() const
     {

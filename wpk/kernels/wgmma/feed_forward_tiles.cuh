@@ -7,6 +7,7 @@
 #pragma once
 
 #include <wpk/kernels/barriers/early_launch.cuh>
+#include <wpk/kernels/wgmma/block_tiles.cuh>
 #include <wpk/kernels/wgmma/boxed_rows.cuh>
 #include <wpk/kernels/wgmma/group_turns.cuh>
 #include <wpk/kernels/wgmma/handed_registers.cuh>
@@ -101,30 +102,6 @@ struct FeedForwardPipelines
     }
 };
 
-// The tiles of a block: every gridDim.x-th.
-template <class Shape>
-struct FeedForwardTiles
-{
-    int tile, end;
-
-    WPK_DEVICE explicit FeedForwardTiles(int m)
-        : tile(static_cast<int>(blockIdx.x)), end(ceilDivide(m, Shape::rows)) // @tiles_counted
-    {
-    }
-    WPK_DEVICE bool isDone() const
-    {
-        return tile >= end;
-    }
-    WPK_DEVICE void advance()
-    {
-        tile += static_cast<int>(gridDim.x); // @next_tile
-    }
-    WPK_DEVICE int firstRow() const
-    {
-        return tile * Shape::rows;
-    }
-};
-
 // What a warp of the producer brings, whose first thread calls it: weights of the first steps, which no kernel writes,
 // perhaps before kernels in front have ended; then the rows of each tile, and its weights, as soon as their stages are
 // empty. A producer that is a whole warpgroup has a warp for the rows of each consumer warpgroup, so that none waits
@@ -150,7 +127,7 @@ public:
     }
 
     // Behind whatever waits for kernels in front.
-    WPK_DEVICE void run(FeedForwardTiles<Shape> tiles)
+    WPK_DEVICE void run(BlockTiles<Shape> tiles)
     {
         const bool bringsWeights = threadIdx.x == kOfWeights;
         const int warp = warpIndex() - Shape::warpsM;

@@ -49,7 +49,7 @@ WPK_DEVICE void feedForwardWgmma(
     {
         Shape::release();
         if (laneIndex() == 0)
-            producer.run(FeedForwardTiles<Shape>(m));
+            producer.run(BlockTiles<Shape>(m));
         return;
     }
     Shape::claim();
@@ -59,7 +59,7 @@ WPK_DEVICE void feedForwardWgmma(
     using Group = FeedForwardGroup<Problem, Shape>;
     Group group(pipelines, inputs.at + 3);
     WPK_KEEP_LOOP
-    for (FeedForwardTiles<Shape> tiles(m); !tiles.isDone(); tiles.advance())
+    for (BlockTiles<Shape> tiles(m); !tiles.isDone(); tiles.advance())
     {
         const auto window = output.at(tiles.firstRow(), 0); // @tile_placed
         unsigned char* const staging = shared + Shape::stagingAt;
