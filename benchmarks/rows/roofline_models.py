@@ -365,7 +365,7 @@ STUDIES: Mapping[str, Study] = {
     "gemm_simt": Study(Precision.FP32, *_PRODUCTS, ("gemm_mma", "gemm_wgmma")),
     "gemm_skinny": Study(Precision.FP16, *_FEW_ROWS, ("gemm_mma", "gemm_simt", "gemm_wgmma")),
     "gemm_wgmma": Study(Precision.FP16, *_PRODUCTS, ("gemm_mma",)),
-    "thin_wgmma": Study(Precision.FP16, *_THIN, ("gemm_mma", "gemm_simt", "gemm_wgmma")),
+    "thin_wgmma": Study(Precision.FP16, *_THIN, ("gemm_mma", "gemm_wgmma")),
     "depthwise": Study(
         Precision.FP16,
         partial(_convolution, of_group=1),

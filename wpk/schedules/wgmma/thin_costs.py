@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.performance import WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
-from wpk.performance.rates import FILL_CYCLES
 from wpk.problems import Matmul, MomentsMatmul, NormedMatmul, moments_group, stored_slots
 from wpk.schedules.block_limits import shared_limit, thread_limit
 from wpk.schedules.limit import Limit
@@ -43,6 +42,9 @@ _ISSUE_CYCLES = 1.85
 
 _OWN_CYCLES = 2.5
 """Of a warp for an issue slot where it is alone on its scheduler: most depend on the one before. An assumption."""
+
+_FETCH_CYCLES = 300.0
+"""Of a load that L2 answers, which has what was asked for ahead: as models count it elsewhere."""
 
 _AWAITED_CYCLES = 100.0
 """Of a step's way from the start of its products to their end beside what they take. An assumption."""
@@ -110,9 +112,9 @@ def _staged_row_bytes(problem: Matmul, columns: Columns) -> Floats:
     """Count the bytes of a row of the staging: floats of some columns, or numbers as they are stored."""
     block_n = columns["block_n"]
     if not stores_by_columns(problem):
-        return (_staged_columns(problem, columns) + 8) * 4.0
-    together = np.where(block_n >= 64, 64, np.where(block_n >= 32, 32, 16))
-    return together * float(problem.y.dtype.bytes)
+        return 4.0 * (_staged_columns(problem, columns) + 8).astype(np.float64)
+    together = np.where(block_n >= 64, 64.0, np.where(block_n >= 32, 32.0, 16.0))
+    return together * problem.y.dtype.bytes
 
 
 def _registers(problem: Matmul, columns: Columns, target: Target) -> Floats:
@@ -165,7 +167,8 @@ def work(problem: Matmul, columns: Columns, target: Target) -> Work:
         chain_cycles=_chain(problem, columns, slots, target),
         by_warpgroups=True,
     )
-    moved = moments_moved(tile, problem, {"block_m": rows}, target)
+    of_rows = {"block_m": columns["warpgroups"] * GROUP_ROWS}
+    moved = moments_moved(tile, problem, of_rows, target)
     blocks = in_turn(replace(moved, end_fetches=0.0), columns)  # the fetch is in the chain
     return replace(
         blocks,
@@ -196,7 +199,7 @@ def _chain(problem: Matmul, columns: Columns, slots: Floats, target: Target) -> 
     steps, k = _steps(problem, columns), whole_slices(problem.k)
     product = 2.0 * GROUP_ROWS * columns["block_n"] * k / rate
     awaited = np.where(columns["ahead"] == 1, 1, steps) * (product + _AWAITED_CYCLES)
-    way = awaited + _OWN_CYCLES * slots + FILL_CYCLES * _fetches(problem, columns)
+    way = awaited + _OWN_CYCLES * slots + _FETCH_CYCLES * _fetches(problem, columns)
     counted = columns["warpgroups"] * steps * product / columns["row_stages"]
     chain: Floats = np.maximum(way - counted, 0.0)
     return chain
