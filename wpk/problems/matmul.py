@@ -31,6 +31,13 @@ FEW_ROWS = 16
 """Rows of products that take as long as their matrix takes to come, at most. A tensor core's tile has as many: of more rows,
 tiles waste nothing and read ``b`` as seldom."""
 
+_THIN_ELEMENTS = 2**17
+"""Of a matrix that a block may hold all of; its kernels may have many rows in a block, and persistent blocks several tiles."""
+
+_SOME_ROWS, _MANY_ROWS = 331, 67841
+"""Of siblings for these: more than five warpgroups of 64 rows have; and more than two tiles of each of 132 blocks of four, or
+of 528 of one."""
+
 
 @dataclass(frozen=True)
 class Matmul(Problem):
@@ -148,11 +155,26 @@ class Matmul(Problem):
         batch = (1, 1) if single else (BATCH, min(heads, 3))
         most, few = ROWS
         for least, least_n in ((most, most), (few, few), (few, most), (1, most)):
-            rows, n = above(least, self.m.value, of_m), above(least_n, self.n, of_n)
-            if self.m.free is not None and self.m.factor > 1:
-                rows = BATCH * (rows | 1)
+            rows, n = self._odd_rows(least, of_m), above(least_n, self.n, of_n)
             for k in ragged(self.k, of_k, LEAST):
                 yield self._resized(batch, rows, n, k)
+        if single and self.b_constant and self.k * self.n <= _THIN_ELEMENTS:
+            near = ragged(self.n, of_n)[-2:][0]  # of nearly as many columns there are as many steps
+            many = (_MANY_ROWS,) if self.m.value > _MANY_ROWS else ()
+            images = BATCH if self._has_factor else 1
+            for rows in (each // images for each in (_SOME_ROWS, *many)):
+                for k in ragged(self.k, of_k, LEAST):
+                    yield self._resized(batch, self._odd_rows(rows, of_m), near, k)
+
+    @property
+    def _has_factor(self) -> bool:
+        """Whether rows are those of a free number of images or sequences."""
+        return self.m.free is not None and self.m.factor > 1
+
+    def _odd_rows(self, least: int, unit: int) -> int:
+        """The like of the rows, ragged; where they are those of several images, of three."""
+        rows = above(least, self.m.value, unit)
+        return BATCH * (rows | 1) if self._has_factor else rows
 
     def _resized(self, batch: tuple[int, int], m: int, n: int, k: int) -> "Matmul | None":
         outer = (self.batch[0].value, self.batch[1])
