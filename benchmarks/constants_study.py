@@ -60,6 +60,7 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "wpk.schedules.wgmma.feed_forward_costs": (
         *("_ISSUE_CYCLES", "_END_SLOTS", "_STEP_SLOTS", "_STEP_CYCLES", "_TILE_CYCLES"),
     ),
+    "wpk.schedules.wgmma.thin_costs": ("_ISSUE_CYCLES", "_OWN_CYCLES", "_AWAITED_CYCLES"),
     "wpk.schedules.tiles.groups": (
         *("_CHAIN_CYCLES", "_TILE_CYCLES", "_PRODUCT_CYCLES", "_NAN_CYCLES"),
     ),

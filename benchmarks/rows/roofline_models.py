@@ -321,6 +321,7 @@ def _regions(sketch: Sketch, name: str, size: Shape) -> None:
 
 _CONVOLUTIONS = (_convolution, ((1, 512, 7), (8, 256, 14), (16, 256, 56)))
 _PRODUCTS = (_product, ((128, 768, 768), (1024, 1024, 1024), (4096, 2048, 2048)))
+_THIN = (_product, ((3136, 288, 96), (25088, 288, 96), (100352, 288, 96)))
 _FEW_ROWS = (_product, ((1, 48, 1152), (1, 1000, 1280), (1, 4096, 2048)))
 _ATTENTIONS = (_attention, ((1, 128, 12, 64), (8, 128, 12, 64), (8, 512, 12, 64)))
 _RECURRENCES = (_recurrent, ((1, 16, 128), (8, 16, 256), (32, 16, 512)))
@@ -364,6 +365,7 @@ STUDIES: Mapping[str, Study] = {
     "gemm_simt": Study(Precision.FP32, *_PRODUCTS, ("gemm_mma", "gemm_wgmma")),
     "gemm_skinny": Study(Precision.FP16, *_FEW_ROWS, ("gemm_mma", "gemm_simt", "gemm_wgmma")),
     "gemm_wgmma": Study(Precision.FP16, *_PRODUCTS, ("gemm_mma",)),
+    "thin_wgmma": Study(Precision.FP16, *_THIN, ("gemm_mma", "gemm_wgmma")),
     "depthwise": Study(
         Precision.FP16,
         partial(_convolution, of_group=1),

@@ -77,6 +77,7 @@ def test_the_operators_need_all_that_the_core_does(
         "conv_halo",
         "feed_forward_wgmma",
         "recurrence_mma",
+        "thin_wgmma",
     }
     missing |= of_16_bits if precision is Precision.FP32 else set()
     assert families == set(TEMPLATE_OF) - missing

@@ -35,7 +35,7 @@ FLOOR = 0.99
 
 ONE = {"N": 1, "n": 1}
 
-KINDS = ("conv", "gemm", "attention", "depthwise", "normalisation", "recurrence", "squeeze")
+KINDS = ("conv", "gemm", "attention", "depthwise", "normalisation", "recurrence", "squeeze", "thin")
 
 
 @cache

@@ -43,6 +43,7 @@ from wpk.schedules.wgmma.attention import AttentionWgmmaTemplate
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.feed_forward import FeedForwardWgmmaTemplate
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
+from wpk.schedules.wgmma.thin import ThinWgmmaTemplate
 
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvMmaTemplate(),
@@ -55,6 +56,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     GemmSimtTemplate(),
     GemmSkinnyTemplate(),
     GemmWgmmaTemplate(),
+    ThinWgmmaTemplate(),
     AttentionMmaTemplate(),
     AttentionSimtTemplate(),
     AttentionWgmmaTemplate(),

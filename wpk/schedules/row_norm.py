@@ -53,13 +53,21 @@ def norm_limits(problem: Matmul, columns: str = "block_n") -> Sequence[Limit]:
         problem: The product.
         columns: Those that a warp has, as limits say it.
     """
-    if looks_at_rows(problem):
-        return (_WHOLE_ROWS,)
-    if isinstance(problem, MomentsMatmul):
-        group = moments_group(problem.n)
-        whole = f"moments are of {group} columns, which a warp has together"
-        return (Limit(f"{columns} % {group} == 0", whole),)
-    return ()
+    return (_WHOLE_ROWS,) if looks_at_rows(problem) else moments_limits(problem, columns)
+
+
+def moments_limits(problem: Matmul, columns: str = "block_n") -> Sequence[Limit]:
+    """Return what rows that are stored with their moments ask of a schedule.
+
+    Args:
+        problem: The product.
+        columns: Those that a warp has, as limits say it.
+    """
+    if not isinstance(problem, MomentsMatmul):
+        return ()
+    group = moments_group(problem.n)
+    whole = f"moments are of {group} columns, which a warp has together"
+    return (Limit(f"{columns} % {group} == 0", whole),)
 
 
 def norm_members(problem: Matmul) -> dict[str, Member]:

@@ -11,6 +11,7 @@ from subjects.problems import convolution
 
 from support.problems.feed_forwards import feed_forward
 from support.problems.squeezes import squeeze
+from support.problems.thin_products import thin
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
@@ -365,6 +366,16 @@ def _feed_forwards() -> list[Case]:
     ]
 
 
+def _thin() -> list[Case]:
+    problem = thin(150, 40, 48, residual=True)
+    schedule, output = {"warpgroups": 1, "block_n": 32}, problem.accesses()[1].sizes
+    a, *operands = _shapes(problem)  # b is packed
+    return [
+        Case("thin_wgmma", problem, schedule | more, (a, (48, 40), *operands), output)
+        for more in ({}, {"persistent": 2, "row_stages": 2, "ahead": 1})
+    ]
+
+
 def _squeezes() -> list[Case]:
     problem, schedule = squeeze(40, 30, 10, n=3), {"threads": 64, "staged": 1}
     shapes, output = _shapes(problem), problem.accesses()[1]
@@ -386,6 +397,7 @@ CASES = (
     *_attention(),
     *_squeezes(),
     *_feed_forwards(),
+    *_thin(),
 )
 
 

@@ -12,6 +12,7 @@ from support.launches.launch_kernels import compiled, place
 from wpk.execution import Device
 from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.problems import Problem, Tensor
+from wpk.schedules import packings
 from wpk.strided import strided
 
 Array = NDArray[Any]
@@ -23,22 +24,30 @@ def on_device(
 ) -> Callable[[], Array]:
     """Place operands, over their domains; return what launches the kernel and reads its output, in float64.
 
-    The output is poisoned before each launch.
+    A constant matrix is packed as the schedule reads it. The output is poisoned before each launch; of several it is the
+    first.
     """
     (source,) = template.instantiate(problem, schedule)
     (launch,) = template.launches(problem, schedule)
     device.load(compiled(source))
-    reads, output = problem.accesses()
+    packing = template.packing(problem, schedule)
     memory = [
-        _laid_out(each.tensor, np.broadcast_to(values, each.sizes))
-        for each, values in zip(reads, operands, strict=True)
-        if each is not None
+        packings.pack(packing, values, problem)
+        if each is None
+        else _laid_out(each.tensor, np.broadcast_to(values, each.sizes))
+        for each, values in zip(problem.reads(), operands, strict=True)
+        if each is not None or packing is not None
     ]
+    poisons = [
+        np.full(_span(each.tensor, each.sizes) * each.tensor.dtype.bytes, _POISON, np.uint8)
+        for each in problem.writes()
+    ]
+    output, poison = problem.writes()[0], poisons[0]
     y, sizes = output.tensor, output.sizes
-    poison = np.full(_span(y, sizes) * y.dtype.bytes, _POISON, np.uint8)
-    to = place(device, poison)
+    outputs = tuple(place(device, each) for each in poisons)
+    to = outputs[0]
     inputs = tuple(place(device, each) for each in memory)
-    addresses = StepAddresses(inputs, tuple(each.itemsize for each in memory), (to,), 0, 0)
+    addresses = StepAddresses(inputs, tuple(each.itemsize for each in memory), outputs, 0, 0)
     bound = bind_launch(launch, addresses, {})
 
     def run() -> Array:

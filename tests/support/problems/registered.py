@@ -8,6 +8,7 @@ from subjects.problems import channels_last, convolution, matmul
 from support.problems.feed_forwards import feed_forward
 from support.problems.recurrences import recurrence
 from support.problems.squeezes import squeeze
+from support.problems.thin_products import swin
 from support.problems.warpgroup_layers import knowing_moments, with_moments
 from wpk.dtypes import ASKED, DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -212,6 +213,8 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "feed_forward": feed_forward(100352, 96, 384, norm=NormKind.LAYER),
     "feed_forward_few": feed_forward(784, 192, 768, scaled=True),
+    "thin_gemm_known": swin(100352)[0],
+    "thin_gemm": swin(3136)[1],
     "normed_gemm": _normed(NormKind.LAYER),
     "normed_gemm_rms": _normed(NormKind.RMS),
     "gemm_with_moments": with_moments(_matmul(Precision.FP16, 197, 768, 768), NormKind.LAYER),

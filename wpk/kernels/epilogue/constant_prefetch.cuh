@@ -1,5 +1,6 @@
 // What no kernel writes, of an epilogue's or an expression's operands, asked for before the kernels in front have
-// ended: with cold weights a bias is a whole latency of DRAM at the end of every product.
+// ended: with cold weights a bias is a whole latency of DRAM at the end of every product. And what differs from row to
+// row, asked for in front of the products of these rows.
 #pragma once
 
 #include <wpk/kernels/copies/prefetch.cuh>
@@ -78,6 +79,15 @@ WPK_DEVICE void prefetchTile(
     prefetchTile<(Constants >> 1), BlockM, BlockN, Threads>(Tensors<Others...>{}, pointers + 1, window, thread);
 }
 
+// A bit for each operand that differs from row to row.
+template <class... Operands>
+WPK_DEVICE constexpr int rowOperands(Tensors<Operands...>)
+{
+    int bits = 0, bit = 1;
+    ((bits |= Operands::isPerColumn ? 0 : bit, bit *= 2), ...);
+    return bits;
+}
+
 } // namespace detail
 
 // The constants that the epilogue of a tile of BlockM x BlockN at `window` reads, asked for by Threads threads.
@@ -87,6 +97,15 @@ WPK_DEVICE void prefetchTileConstants(const OutputWindow<Rows>& window, int thre
 {
     detail::prefetchTile<Problem::operand_constants, BlockM, BlockN, Threads>(
         typename Problem::Operands{}, window.operands, window, thread);
+}
+
+// The same of operands that differ from row to row, whoever writes them: behind whatever waits for kernels in front.
+template <class Problem, int BlockM, int BlockN, int Threads, class Rows>
+WPK_DEVICE void prefetchTileRows(const OutputWindow<Rows>& window, int thread)
+{
+    using Operands = typename Problem::Operands;
+    detail::prefetchTile<detail::rowOperands(Operands{}), BlockM, BlockN, Threads>(
+        Operands{}, window.operands, window, thread);
 }
 
 } // namespace wpk

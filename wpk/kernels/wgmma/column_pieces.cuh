@@ -66,18 +66,38 @@ class ColumnPieces
     using Piece = ColumnPiece<Problem, detail::columnsTogether(Shape::blockN - Column, kMost), List>;
 
 public:
+    using First = Piece<0>;
+
     // `rows` say what comes of sums first (norm_rows.cuh). All lanes of the warps that have sums call it.
     template <class Normed, class Rows>
     static WPK_DEVICE void store(const typename Shape::Sum (&acc)[Shape::accumulators], const Normed& normed,
         unsigned char* shared, const OutputWindow<Rows>& window)
     {
-        const OutputWindow<Rows> ofWarp = window.from(warpIndex() * 16, 0); // @rows_of_warp
-        Piece<0> piece;
-        piece.load(ofWarp);
-        storeFrom<0>(piece, acc, normed, shared, ofWarp);
+        store(load(window), acc, normed, shared, window);
+    }
+
+    // The same in two: operands of the columns that are stored first are asked for before the sums are there.
+    template <class Rows>
+    static WPK_DEVICE First load(const OutputWindow<Rows>& window)
+    {
+        First piece;
+        piece.load(ofWarp(window));
+        return piece;
+    }
+    template <class Normed, class Rows>
+    static WPK_DEVICE void store(const First& piece, const typename Shape::Sum (&acc)[Shape::accumulators],
+        const Normed& normed, unsigned char* shared, const OutputWindow<Rows>& window)
+    {
+        storeFrom<0>(piece, acc, normed, shared, ofWarp(window));
     }
 
 private:
+    template <class Rows>
+    static WPK_DEVICE OutputWindow<Rows> ofWarp(const OutputWindow<Rows>& window)
+    {
+        return window.from(warpIndex() * 16, 0); // @rows_of_warp
+    }
+
     template <int Column, class Normed, class Rows>
     static WPK_DEVICE void storeFrom(const Piece<Column>& piece, const typename Shape::Sum (&acc)[Shape::accumulators],
         const Normed& normed, unsigned char* shared, const OutputWindow<Rows>& window)
