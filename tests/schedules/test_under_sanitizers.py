@@ -91,7 +91,7 @@ CASES = (
     Case("gemm_mma", NORMED, "v u g b w", "fp16"),
     Case("gemm_skinny", FEW_ROWS, "w"),
     Case("gemm_wgmma", PRODUCT, "w"),
-    Case("thin_wgmma", PRODUCT, "w", "fp16"),
+    Case("thin_wgmma", BY_COLUMNS, "w b", "fp16", ("normalisation",)),
     Case("gemm_wgmma", BY_COLUMNS, "w b", "fp16", ("normalisation",)),
     Case("attention_simt", ATTENTION, "a b c", "fp32", ("gemm_simt",)),
     Case("attention_mma", ATTENTION, "a b c", "fp16", ("gemm_mma", "elementwise")),

@@ -48,7 +48,7 @@ def test_processes_say_what_this_process_says_in_the_same_order(pruning: Pruning
     assert found == _here(SOME, pruning)
     assert again == found[:1]
     assert found[0].templates[0].ranked == _here(SOME, pruning)[0].templates[0].ranked
-    assert [each.template for each in found[0].refusals] == ["gemm_simt"]
+    assert [each.template for each in found[0].refusals] == ["gemm_simt", "thin_wgmma"]
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
