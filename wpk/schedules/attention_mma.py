@@ -36,6 +36,10 @@ _NARROW_UNDER_WAY = (0.5, 0.5)
 """Registers of fragments and loads under way, for each of a score and of a weighted value; read from
 ptxas reports, above which kernels spill."""
 
+_OTHER_REGISTERS_ONCE, _OF_ELEMENT_ONCE, _OF_OPERAND_ONCE = 20.0, 0.4, 0.6
+"""The same of 16 bits where one step has all keys: no weighted values are carried past it. Fitted to what ptxas reports of 36 kernels of
+49 to 128 keys, heads of 32 and 64 and none to two operands: 51 to 243 registers, of which it is 0.77 to 1.38 times, 1.06 in the middle."""
+
 _FEW_KEYS, _ROOMY = 16, "4 <= warps_m * warps_n <= 8 and warps_m * warps_n != 6"
 """Keys of a step whose scores fit 168 registers in fp32, and blocks that can have more of them. Of 9 to 12 warps three share a
 scheduler, whose registers are for 168 each; and of fewer ptxas takes 168 where an SM then holds one block more."""
@@ -236,7 +240,14 @@ def _registers(problem: Attention, columns: Columns) -> Floats:
     of_scores, of_weighted = _UNDER_WAY.get(problem.precision, _NARROW_UNDER_WAY)
     operands = len(problem.scores.operands)
     registers: Floats = scores * (1 + operands + of_scores) + weighted * (1 + of_weighted)
-    return registers + _OTHER_REGISTERS
+    registers = registers + _OTHER_REGISTERS
+    if problem.precision in _UNDER_WAY or problem.lengths is not None:
+        return registers
+    existing = np.minimum(scores, _whole(problem.keys) / 2.0)
+    elements = (_whole(problem.depth) + _whole(problem.width)) / 2.0
+    once = existing * (1 + _OF_OPERAND_ONCE * operands) + _OF_ELEMENT_ONCE * elements
+    is_once = (columns["warps_n"] == 1) & (_steps(problem.keys, columns) == 1)
+    return np.where(is_once, once + _OTHER_REGISTERS_ONCE, registers)
 
 
 def _steps(keys: int, columns: Columns) -> Floats:
