@@ -266,8 +266,8 @@ def _estimate(template: Any, problem: Matmul) -> float:
 def test_models_choose_it_for_many_rows_alone() -> None:
     """Of Swin-T: queries of stage 1 at batch 32, but not at batch 1, nor where a block has room for one warpgroup."""
     gemm = GemmWgmmaTemplate()
-    assert 1.3 * _estimate(TEMPLATE, QUERIES) < _estimate(gemm, QUERIES)
-    assert _estimate(TEMPLATE, PROJECTION) < 1.1 * _estimate(gemm, PROJECTION)
+    assert 1.1 * _estimate(TEMPLATE, QUERIES) < _estimate(gemm, QUERIES)
+    assert _estimate(TEMPLATE, PROJECTION) < 1.2 * _estimate(gemm, PROJECTION)
     for few in (*swin(3136), *swin(784), thin(100352, 256, 256, residual=True)):
         assert _estimate(gemm, few) < _estimate(TEMPLATE, few)
 

@@ -89,7 +89,8 @@ def test_tiles_fill_the_sms_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "whole"), [(96, {96}), (144, {144}), (288, {96, 144}), (576, {144, 192}), (64, {64})]
+    ("columns", "whole"),
+    [(96, {96}), (144, {144}), (288, {96, 144}), (576, {144, 192}), (64, {64})],
 )
 def test_many_rows_have_widths_that_waste_no_column(columns: int, whole: set[int]) -> None:
     """A tile of 64 rows and 16 columns would fill each wave: no width gains one."""
