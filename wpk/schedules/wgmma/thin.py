@@ -39,9 +39,8 @@ _MOST_GROUPS = _GROUPS[-1]
 _MOST_DEPTH = 256  # elements of a row, all of which lie in shared memory
 _MOST_COLUMNS = 256  # of a product of warpgroups
 _ROW_STAGES = (1, 2, 3)
-_MOST_STEPS_AHEAD = (
-    4  # round a loop ptxas would make products of two sets of sums wait for each other
-)
+_MOST_STEPS_AHEAD = 4
+"""Round a loop ptxas would make products of two sets of sums wait for each other: so few steps are written out."""
 
 
 @dataclass(frozen=True)
