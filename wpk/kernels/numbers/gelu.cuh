@@ -8,13 +8,13 @@
 namespace wpk
 {
 
-// x Phi(x) to 1.4e-7 |x| and, as everything, 2^-24 of itself; 2^-23 |x| more where the unit's power is off by so much: 11
-// instructions, one of them of the special function unit. Phi(-x) is 1 - Phi(x), so it is max(x, 0) - |x| Phi(-|x|), in
-// which nothing is chosen. A check allows the function itself four times as much (wpk/operators/formulas.py).
+// x Phi(x) to 1.4e-7 |x| and, as everything, 2^-24 of itself; 2^-23 |x| more where the unit's power is off by so much:
+// 11 instructions, one of them of the special function unit. Phi(-x) is 1 - Phi(x), so it is max(x, 0) - |x| Phi(-|x|),
+// in which nothing is chosen. A check allows the function itself four times as much (wpk/operators/formulas.py).
 WPK_DEVICE float gelu(float x)
 {
-    // log2(2 Phi(-2 a)) / a from 0 to 2.75, of which 1.2e-7 of Phi is left. Beyond, the power keeps vanishing up to where
-    // `a` ends, with which it is 0; without an end it would be 0 times infinity.
+    // log2(2 Phi(-2 a)) / a from 0 to 2.75, of which 1.2e-7 of Phi is left. Beyond, the power keeps vanishing up to
+    // where `a` ends, with which it is 0; without an end it would be 0 times infinity.
     const float half = 0.5f * x, a = fminf(fabsf(half), 8.0f); // @gelu_ends
     float slope = 1.1363264079e-03f;
     slope = fmaf(slope, a, -2.0728229409e-02f);

@@ -19,7 +19,8 @@ struct StackedWarps
     static constexpr int stagingStride = warpN + 8, stagingBytes = warpM * stagingStride * 4;
 };
 
-// Columns of a tile that a warp of a persistent block takes through its staging at once (wpk/schedules/wgmma/persistent.py).
+// Columns of a tile that a warp of a persistent block takes through its staging at once
+// (wpk/schedules/wgmma/persistent.py).
 WPK_DEVICE constexpr int stagedAtOnce(int columns)
 {
     return columns % 64 == 0 ? 64 : columns % 48 == 0 ? 48 : columns % 32 == 0 ? 32 : 16;
