@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.dims import minimum, product
 from wpk.dtypes import Precision
@@ -94,9 +95,11 @@ def staged_columns(columns: Columns) -> Floats:
     return np.where(columns["persistent"] > 0, staged_at_once(block_n), block_n)
 
 
-def staged_at_once(block_n: Floats) -> Floats:
+def staged_at_once(block_n: NDArray[np.int64]) -> NDArray[np.int64]:
     """Count the columns that a warp of a persistent block takes through its staging at once (tile_store.cuh, stagedAtOnce)."""
-    return np.select([block_n % each == 0 for each in _STAGED_COLUMNS], _STAGED_COLUMNS)
+    divides = [block_n % each == 0 for each in _STAGED_COLUMNS]
+    staged: NDArray[np.int64] = np.select(divides, _STAGED_COLUMNS)
+    return staged
 
 
 def persistent_grid(grid: Grid, persistent: int) -> Grid:
