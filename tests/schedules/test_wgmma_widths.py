@@ -15,7 +15,7 @@ from wpk.problems import Epilogue, Tensor
 from wpk.schedules.wgmma import widths
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
-from wpk.schedules.wgmma.persistent import staged_at_once
+from wpk.schedules.wgmma.staging import staged_at_once
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 

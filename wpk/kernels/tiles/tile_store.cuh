@@ -19,11 +19,14 @@ struct StackedWarps
     static constexpr int stagingStride = warpN + 8, stagingBytes = warpM * stagingStride * 4;
 };
 
-// Columns of a tile that a warp of a persistent block takes through its staging at once
-// (wpk/schedules/wgmma/persistent.py).
-WPK_DEVICE constexpr int stagedAtOnce(int columns)
+// Columns of a tile that a warp takes through its staging as floats at once, in a loop of tiles: the most that divide
+// them, of whole units (wpk/schedules/wgmma/staging.py).
+WPK_DEVICE constexpr int stagedAtOnce(int columns, int most = 64, int unit = 16)
 {
-    return columns % 64 == 0 ? 64 : columns % 48 == 0 ? 48 : columns % 32 == 0 ? 32 : 16;
+    int widest = unit;
+    for (int each = unit; each <= minOf(columns, most); each += unit)
+        widest = columns % each == 0 ? each : widest;
+    return widest;
 }
 
 // Where columns lie in a staged row, of which lanes read vectors of V. Eight columns are two accesses of a lane: first

@@ -48,7 +48,7 @@ WPK_DEVICE constexpr int columnsTogether(int left, int most = 64)
 
 } // namespace detail
 
-// Bytes of shared memory that a warp takes so many columns through (wpk/schedules/wgmma/by_columns.py).
+// Bytes of shared memory that a warp takes so many columns through (wpk/schedules/wgmma/staging.py).
 WPK_DEVICE constexpr int columnStagingBytes(int columns)
 {
     return 16 * 2 * detail::columnsTogether(columns);

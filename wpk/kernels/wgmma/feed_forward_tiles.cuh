@@ -47,7 +47,7 @@ struct FeedForwardShape
     using Turns = GroupTurns<Schedule::warpgroups, Schedule::pingpong != 0>;
 
     // As FetchedTiles sees the columns that are staged at once: the memory lies beside the tiles.
-    using Staged = StackedWarps<Groups::warpsM, Groups::blockN % 32 == 0 ? 32 : 16>;
+    using Staged = StackedWarps<Groups::warpsM, stagedAtOnce(Groups::blockN, 32)>;
     static constexpr bool byColumns = kStoresByColumns<OutputColumns<Problem>>;
     static constexpr int stagedBytes = byColumns ? columnStagingBytes(Groups::blockN) : Staged::stagingBytes;
 

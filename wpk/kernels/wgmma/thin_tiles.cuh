@@ -11,16 +11,6 @@
 namespace wpk
 {
 
-// Columns of a step that are staged as floats at once: the most that divide them, of whole units. Operands of all of
-// them are asked for at once.
-WPK_DEVICE constexpr int columnsAtOnce(int columns, int unit)
-{
-    int widest = unit;
-    for (int each = unit; each <= minOf(columns, 96); each += unit)
-        widest = columns % each == 0 ? each : widest;
-    return widest;
-}
-
 template <class Problem, class Schedule>
 struct ThinShape : Warpgroups<typename Problem::Multiply, Schedule::warpgroups * 64, Schedule::block_n, Problem::k>
 {
@@ -36,9 +26,10 @@ struct ThinShape : Warpgroups<typename Problem::Multiply, Schedule::warpgroups *
     using WeightTile = BoxedRows<columns, Problem::k, kTightSwizzle<Problem::k>>;
     using RowBarriers = PipelineBarriers<rowStages, Groups::kGroupWarps>; // of a warpgroup
 
-    // As storeTilesInLoop sees the columns that are staged at once: the memory lies beside the tiles.
+    // As storeTilesInLoop sees the columns that are staged at once, whose operands are asked for at once: the memory
+    // lies beside the tiles.
     static constexpr int unit = kStoresMoments<Problem> ? momentsGroup(Problem::n) : 16;
-    using Staged = StackedWarps<Groups::warpsM, columnsAtOnce(columns, unit)>;
+    using Staged = StackedWarps<Groups::warpsM, stagedAtOnce(columns, 96, unit)>;
     static constexpr bool byColumns = kStoresByColumns<Problem>;
     static constexpr int stagedBytes = byColumns ? columnStagingBytes(columns) : Staged::stagingBytes;
 

@@ -15,7 +15,8 @@ from wpk.schedules.tiles.matrix import TileCosts, TiledProduct
 from wpk.schedules.tiles.pixels import patch_sides
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
 from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
-from wpk.schedules.wgmma.persistent import in_turn, staged_at_once
+from wpk.schedules.wgmma.persistent import in_turn
+from wpk.schedules.wgmma.staging import staged_at_once
 from wpk.schedules.wgmma.tensor_copies import PRODUCT_BYTES, SWIZZLE, box_depth
 from wpk.schedules.wgmma.widths import POWERS, WIDTHS
 from wpk.targets import Target

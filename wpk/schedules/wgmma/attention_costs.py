@@ -4,14 +4,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.expression import Acc, Apply, Expression, Scalar, flops
-from wpk.performance import SCHEDULERS, WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
+from wpk.performance import SCHEDULERS, Columns, Floats, Work
 from wpk.problems import Attention
 from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.boxed_rows import ELEMENT, tile_bytes, whole_slices, widest_swizzle
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
-from wpk.schedules.wgmma.group import AWAITED_CYCLES, GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma.group import (
+    AWAITED_CYCLES,
+    GROUP_ROWS,
+    GROUP_THREADS,
+    WARP,
+    product_rate,
+)
 from wpk.targets import Target
 
 _OTHER_REGISTERS = (
@@ -121,8 +127,7 @@ def _chain(problem: Attention, columns: Columns, target: Target, softmax: Floats
 
     What a stage's wait counts of its products is theirs as well.
     """
-    peak = tensor_peak(problem.precision, target) or np.inf
-    rate = peak * WARPGROUP_SHARE / (target.sm_count * target.clock)
+    rate = product_rate(problem.precision, target)
     keys, groups = columns["block_n"], columns["warpgroups"]
     scores, values = (
         2.0 * GROUP_ROWS * keys * whole_slices(size) / rate

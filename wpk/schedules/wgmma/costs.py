@@ -23,6 +23,7 @@ from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP, consumer_
 from wpk.schedules.wgmma.multicast import NOTHING, Multicast
 from wpk.schedules.wgmma.persistent import in_turn, staged_columns
 from wpk.schedules.wgmma.residual import residual_of
+from wpk.schedules.wgmma.staging import column_row_bytes
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth
 from wpk.targets import Target
 
@@ -130,9 +131,8 @@ def _staged_row_bytes(problem: Convolution | Matmul, columns: Columns) -> Floats
     floats = (staged_columns(columns) + 8) * 4.0
     if not stores_by_columns(problem):
         return floats
-    block_n = columns["block_n"]
-    together = np.where(block_n >= 64, 64, np.where(block_n >= 32, 32, 16))
-    return np.where(columns["cluster"] == 1, floats, together * float(problem.y.dtype.bytes))
+    by_columns = column_row_bytes(columns["block_n"], problem.y.dtype.bytes)
+    return np.where(columns["cluster"] == 1, floats, by_columns)
 
 
 def _sent_bytes(columns: Columns) -> Floats:

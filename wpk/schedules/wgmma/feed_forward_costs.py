@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance import SCHEDULERS, WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
+from wpk.performance import SCHEDULERS, Columns, Floats, Work
 from wpk.problems import FeedForward, stored_slots
 from wpk.schedules.block_limits import shared_limit
 from wpk.schedules.limit import Limit, value_of
@@ -14,8 +14,15 @@ from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes, stores
 from wpk.schedules.wgmma import handed_registers
 from wpk.schedules.wgmma.boxed_rows import ELEMENT, tight_swizzle, tile_bytes, whole_slices
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
-from wpk.schedules.wgmma.group import AWAITED_CYCLES, GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma.group import (
+    AWAITED_CYCLES,
+    GROUP_ROWS,
+    GROUP_THREADS,
+    WARP,
+    product_rate,
+)
 from wpk.schedules.wgmma.persistent import in_turn, turns
+from wpk.schedules.wgmma.staging import column_row_bytes, staged_at_once
 from wpk.targets import Target
 
 _OTHER_REGISTERS = {True: "44", False: "48"}
@@ -27,7 +34,7 @@ _LEAST_OTHER_REGISTERS = {
 numbers ptxas computes more of at once: what it takes where there are enough, and what it gets along with. Read from its
 reports."""
 
-_STAGED = (32, 16)  # columns that a warp takes through its staging at once
+_MOST_STAGED = 32  # columns that a warp takes through its staging as floats at once
 
 _PACKED_SLOTS = 1.75
 """Issue slots of a thread for each hidden number beside what is computed: half a packing, its share of its column's
@@ -136,8 +143,7 @@ def _chain(problem: FeedForward, columns: Columns, target: Target, own: Floats) 
 
     What a stage's wait counts of its products is theirs as well.
     """
-    peak = tensor_peak(problem.precision, target) or np.inf
-    rate = peak * WARPGROUP_SHARE / (target.sm_count * target.clock)
+    rate = product_rate(problem.precision, target)
     block_n, groups = columns["block_n"], columns["warpgroups"]
     up, down = (
         2.0 * GROUP_ROWS * block_n * whole_slices(size) / rate for size in (problem.k, problem.n)
@@ -163,18 +169,12 @@ def _fetches(problem: FeedForward, columns: Columns) -> Floats:
     return np.full(len(columns["block_n"]), float(fetched_together(problem.second) > 0))
 
 
-def _staged_columns(problem: FeedForward) -> int:
-    wide, narrow = _STAGED
-    return wide if whole_slices(problem.n) % wide == 0 else narrow
-
-
 def _staged_row_bytes(problem: FeedForward) -> float:
     """Count the bytes of a row of the staging: floats of some columns, or numbers as they are stored."""
-    if not stores_by_columns(problem.second):
-        return (_staged_columns(problem) + 8) * 4.0
-    whole = whole_slices(problem.n)
-    together = 64 if whole >= 64 else 32 if whole >= 32 else 16
-    return float(together * problem.y.dtype.bytes)
+    whole = np.asarray(whole_slices(problem.n))
+    if stores_by_columns(problem.second):
+        return float(column_row_bytes(whole, problem.y.dtype.bytes))
+    return float(staged_at_once(whole, _MOST_STAGED) + 8) * 4.0
 
 
 def _needed(problem: FeedForward, columns: Columns) -> NDArray[np.int64]:

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from wpk.performance import Columns, Floats
+from wpk.dtypes import Precision
+from wpk.performance import WARPGROUP_SHARE, Columns, Floats, tensor_peak
+from wpk.targets import Target
 
 GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
 """Of a warpgroup; and threads of a warp."""
@@ -16,3 +18,9 @@ def consumer_groups(columns: Columns) -> Floats:
     """Count the consumer warpgroups of a product: two that have tiles of their own, or as many as a tile's rows need."""
     found: Floats = np.where(columns["pingpong"] == 1, 2, columns["block_m"] // GROUP_ROWS)
     return found
+
+
+def product_rate(precision: Precision, target: Target) -> float:
+    """Return the operations that warpgroups of an SM multiply and add in a cycle; infinite where there are no tensor cores."""
+    peak = tensor_peak(precision, target) or np.inf
+    return float(peak * WARPGROUP_SHARE / (target.sm_count * target.clock))

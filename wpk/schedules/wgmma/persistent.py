@@ -3,17 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wpk.dims import minimum, product
 from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, Work
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Grid
+from wpk.schedules.wgmma.staging import staged_at_once
 from wpk.targets import Target
-
-_STAGED_COLUMNS = (64, 48, 32, 16)
-"""That a warp of a persistent block takes through its staging at once: the most of which its tile is a multiple."""
 
 _OF_SM = (1, 2, 3, 4)  # blocks: more have tiles so small that L2 is the limit
 _TILE = 64  # rows and columns of the smallest tiles that are worth it
@@ -93,13 +90,6 @@ def staged_columns(columns: Columns) -> Floats:
     """Count the columns that a warp takes through its staging at once: all of its block's only tile."""
     block_n = columns["block_n"]
     return np.where(columns["persistent"] > 0, staged_at_once(block_n), block_n)
-
-
-def staged_at_once(block_n: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Count the columns that a warp of a persistent block takes through its staging at once (tile_store.cuh, stagedAtOnce)."""
-    divides = [block_n % each == 0 for each in _STAGED_COLUMNS]
-    staged: NDArray[np.int64] = np.select(divides, _STAGED_COLUMNS)
-    return staged
 
 
 def persistent_grid(grid: Grid, persistent: int) -> Grid:

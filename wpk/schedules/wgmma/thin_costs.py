@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance import WARPGROUP_SHARE, Columns, Floats, Work, tensor_peak
+from wpk.performance import Columns, Floats, Work
 from wpk.problems import Matmul, MomentsMatmul, NormedMatmul, moments_group, stored_slots
 from wpk.schedules.block_limits import shared_limit, thread_limit
 from wpk.schedules.limit import Limit
@@ -13,8 +13,9 @@ from wpk.schedules.matrix_epilogue import fetched_together, passed_bytes, stores
 from wpk.schedules.row_norm import moments_moved
 from wpk.schedules.wgmma.boxed_rows import ELEMENT, SLICE, tight_swizzle, tile_bytes, whole_slices
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, PORT_BYTES
-from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma.group import GROUP_ROWS, GROUP_THREADS, WARP, product_rate
 from wpk.schedules.wgmma.persistent import in_turn, turns
+from wpk.schedules.wgmma.staging import column_row_bytes, staged_at_once
 from wpk.targets import Target
 
 _WEIGHT_BARRIER_BYTES = 8
@@ -100,21 +101,15 @@ def _steps(problem: Matmul, columns: Columns) -> Floats:
 
 
 def _staged_columns(problem: Matmul, columns: Columns) -> NDArray[np.int64]:
-    """Count the columns that a warp takes through its staging as floats at once (columnsAtOnce)."""
-    block_n, unit = columns["block_n"], column_unit(problem)
-    staged = np.full_like(block_n, unit)
-    for width in range(unit, _MOST_STAGED + 1, unit):
-        staged = np.where(block_n % width == 0, width, staged)
-    return staged
+    """Count the columns that a warp takes through its staging as floats at once."""
+    return staged_at_once(columns["block_n"], _MOST_STAGED, column_unit(problem))
 
 
 def _staged_row_bytes(problem: Matmul, columns: Columns) -> Floats:
     """Count the bytes of a row of the staging: floats of some columns, or numbers as they are stored."""
-    block_n = columns["block_n"]
     if not stores_by_columns(problem):
         return 4.0 * (_staged_columns(problem, columns) + 8).astype(np.float64)
-    together = np.where(block_n >= 64, 64.0, np.where(block_n >= 32, 32.0, 16.0))
-    return together * problem.y.dtype.bytes
+    return column_row_bytes(columns["block_n"], problem.y.dtype.bytes)
 
 
 def _registers(problem: Matmul, columns: Columns, target: Target) -> Floats:
@@ -194,8 +189,7 @@ def _chain(problem: Matmul, columns: Columns, slots: Floats, target: Target) -> 
 
     What a stage's wait counts of its products is theirs as well.
     """
-    peak = tensor_peak(problem.precision, target) or np.inf
-    rate = peak * WARPGROUP_SHARE / (target.sm_count * target.clock)
+    rate = product_rate(problem.precision, target)
     steps, k = _steps(problem, columns), whole_slices(problem.k)
     product = 2.0 * GROUP_ROWS * columns["block_n"] * k / rate
     awaited = np.where(columns["ahead"] == 1, 1, steps) * (product + _AWAITED_CYCLES)
