@@ -18,12 +18,13 @@ from typing import Any
 from subjects.bare_product import REPETITIONS, WAYS, BareGraph, BareProduct
 
 from rows.base import Context, Outcome, Row, microseconds
+from rows.plan_products import is_product
 from rows.product_peak import CASES
 from rows.zoo import ZooCase
 from wpk.backends import open_gpu
 from wpk.device import CudaDevice, Patience, Subject, time_side_by_side
 from wpk.lowering.model import lower_model
-from wpk.problems import Convolution, Matmul, Problem
+from wpk.problems import Problem
 from wpk.targets import features_of, target_of_gpu
 from wpk.trial import Regime
 
@@ -49,11 +50,7 @@ def rows() -> list[Row]:
 
 def products_of(problems: list[Problem]) -> Counter[BareProduct]:
     """Return the products among problems that `plan_products` counts, before any two are joined, and how many of each there are."""
-    return Counter(
-        BareProduct.of(each)
-        for each in problems
-        if isinstance(each, Matmul) or (isinstance(each, Convolution) and each.groups == 1)
-    )
+    return Counter(BareProduct.of(each) for each in problems if is_product(each))
 
 
 def _measure(case: ZooCase, context: Context) -> Outcome:

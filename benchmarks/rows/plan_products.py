@@ -9,7 +9,7 @@ from typing import Any
 
 from rows.plan_operators import seconds_of
 from wpk.plan.plan import Plan, Step
-from wpk.problems import Convolution, FeedForward, Matmul
+from wpk.problems import Convolution, FeedForward, Matmul, Problem
 from wpk.targets.registry import find_target
 
 
@@ -44,14 +44,16 @@ def product_figures(plan: Plan) -> dict[str, Any]:
     return {"products": asdict(products) | {"peak": peak, "share": products.rate / peak}}
 
 
+def is_product(problem: Problem) -> bool:
+    """Whether a problem counts: matrix products, feed-forward blocks and convolutions without groups."""
+    if isinstance(problem, Convolution):
+        return problem.groups == 1
+    return isinstance(problem, Matmul | FeedForward)
+
+
 def products_of(steps: Sequence[Step]) -> Products:
     """Those of a plan's steps; attention's products are not told apart from its softmax, and not counted."""
-    found = [
-        step
-        for step in steps
-        if isinstance(problem := step.operator.problem, Matmul | FeedForward)
-        or (isinstance(problem, Convolution) and problem.groups == 1)
-    ]
+    found = [step for step in steps if is_product(step.operator.problem)]
     operations = sum(step.operator.problem.traffic().products for step in found)
     bound = fsum(step.evidence.bound_seconds for step in found)
     return Products(len(found), operations, fsum(map(seconds_of, found)), bound)

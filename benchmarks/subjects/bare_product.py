@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from wpk.problems import Convolution, Matmul
+from wpk.problems import Convolution, Matmul, Problem
 
 REPETITIONS = 20
 """Products of a graph, one behind the other, so that starting it costs little of each."""
@@ -27,24 +27,26 @@ class BareProduct:
     k: int
 
     @classmethod
-    def of(cls, problem: Matmul | Convolution) -> BareProduct:
+    def of(cls, problem: Problem) -> BareProduct:
         """What a problem multiplies, without all that is computed in front of it and behind.
 
         Batches of one matrix are rows of one product, and a convolution is the product of its patches, as if gathering them
         cost nothing.
 
         Raises:
-            ValueError: It is no single product: each matrix of a batch has a factor of its own, channels come in groups, or
-                patches reach beyond the image, so that the product would multiply more.
+            ValueError: It is no single product: each matrix of a batch has a factor of its own, channels come in groups,
+                patches reach beyond the image, so that the product would multiply more, or two products are joined.
         """
         if isinstance(problem, Convolution):
             found = cls(problem.n.value * problem.p * problem.q, problem.k, problem.reduction)
             why = f"{found.operations} operations where it has {problem.traffic().products}"
             is_single = found.operations == problem.traffic().products
-        else:
+        elif isinstance(problem, Matmul):
             batch = problem.batch[0].value * problem.batch[1]
             found = cls(batch * problem.m.value, problem.n, problem.k)
             why, is_single = "b differs in its batch", batch == 1 or not any(problem.b.strides[:2])
+        else:
+            raise ValueError(f"{problem.words()} is no single product")
         if not is_single:
             raise ValueError(f"{problem.words()} is no single product: {why}")
         return found
