@@ -19,6 +19,8 @@ RECORDING = Path(__file__).parents[1] / "replay" / "h200-beside"
 BLOCKS = ("swin.block_56_b32.fp16", "swin.block_28_b32.fp16")
 LEAST_RANKS = {"swin.block_28_b32.fp16": 0.5}
 """One warpgroup is estimated at up to 1.25 times what it takes there, which puts it behind two; three, the fastest, come first."""
+LONGEST = 1.08
+"""That schedules may take of what they are estimated at, in the middle of a space."""
 HEADS = ("vit.attention_b32.fp16", "bert.attention_b32.fp16")
 
 
@@ -60,7 +62,7 @@ def _ranks(values: Floats) -> Floats:
 @pytest.mark.parametrize("name", [*BLOCKS, *HEADS])
 def test_estimates_agree_with_all_times(name: str, spaces: dict[str, RecordedSpace]) -> None:
     found = _agreement(spaces[name])
-    assert 0.95 < found.middle < 1.08
+    assert 0.95 < found.middle < LONGEST
     assert found.ranks > LEAST_RANKS.get(name, 0.88)
 
 
@@ -70,7 +72,7 @@ def test_hidden_numbers_at_a_slot_a_cycle_would_be_seen(
 ) -> None:
     module = "wpk.schedules.wgmma.feed_forward_costs"
     with changed(module, "_ISSUE_CYCLES", 1 / 1.75):
-        assert _agreement(spaces[name]).middle > 1.08
+        assert _agreement(spaces[name]).middle > LONGEST
 
 
 @pytest.mark.parametrize("name", HEADS)

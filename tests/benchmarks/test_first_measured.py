@@ -1,8 +1,8 @@
 """Today's models choose, of recorded problems, schedules that are nearly the fastest: where little is measured, they decide.
 
 What was recorded of one problem is the best that anybody found: in tests/replay/h100 of 22 problems, most at batch 1, in fp16, fp32
-and tf32, in tests/replay/h200 of 16 at batch 32, in fp16, in tests/replay/h200-beside of 5 more that compute beside products, and in tests/replay/h200-thin
-of 12 of Swin's and thinner ones.
+and tf32, in tests/replay/h200 of 16 at batch 32, in fp16, in tests/replay/h200-beside of 5 more that compute beside products, and
+in tests/replay/h200-thin of 12 of Swin's and thinner ones.
 """
 
 from dataclasses import dataclass, replace
@@ -33,6 +33,7 @@ class Held:
         worst: The same of each problem.
         off: How far estimates of the fastest are off.
         known: Problems whose first three are further off, and how far.
+        wrong: Times the rate of L2 with which models choose worse.
     """
 
     problems: int
@@ -40,6 +41,7 @@ class Held:
     worst: float
     off: float
     known: dict[str, float]
+    wrong: float = 0.5
 
 
 HELD = {
@@ -47,11 +49,11 @@ HELD = {
     "h200": Held(16, 1.02, 1.08, 1.1, {}),
     "h200-beside": Held(5, 1.005, 1.03, 1.05, {}),
     "h200-thin": Held(
-        12, 1.09, 1.1, 1.22, {"thin.24_b32.fp16": 1.91, "swin.patches_b32.fp16": 1.16}
+        12, 1.09, 1.1, 1.22, {"thin.24_b32.fp16": 1.91, "swin.patches_b32.fp16": 1.16}, wrong=2.0
     ),
 }
-"""By folder. Known are products of 24 and 48 terms, of which models expect too much of gemm_wgmma; three channels, whose fastest kernels read words; and a product of one row, recorded before a
-template for few rows was."""
+"""By folder. Known are products of 24 and 48 terms, where models expect too much of gemm_wgmma; three channels, whose fastest
+kernels read words; and a product of one row, recorded before a template for few rows was."""
 
 
 @pytest.fixture(scope="module", params=HELD)
@@ -81,13 +83,12 @@ def test_the_first_three_hold_nearly_the_fastest(recording: tuple[Held, Problems
 
 
 def test_a_model_that_is_wrong_is_seen(recording: tuple[Held, Problems]) -> None:
-    """Whose L2 is slower than any measurement of it, or faster."""
+    """Whose L2 is slower than any measurement of it; of thin products faster, which favours what copies more."""
     held, problems = recording
-    found = []
-    for factor in (0.5, 2.0):
-        with changed("wpk.performance.waves", "COPIED_L2", factor):
-            found.append(means([chosen(*each) for each in problems.items()]))
-    assert any(first > held.mean and off > held.off for first, off in found)
+    with changed("wpk.performance.waves", "COPIED_L2", held.wrong):
+        first, off = means([chosen(*each) for each in problems.items()])
+    assert first > held.mean
+    assert off > held.off
 
 
 def _least(space: RecordedSpace, target: Target) -> float:

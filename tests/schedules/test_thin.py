@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.faults.planter import Fault, change, drop, plant
-from support.machine_code.compiled_units import H200, NEAR
+from support.machine_code.compiled_units import H200, NEAR, assert_legal_compiles_without_spilling
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import touched_in_flight
 from support.problems.thin_products import broadcast, check, swin, thin
@@ -247,14 +247,7 @@ SPACES = {
 @pytest.mark.parametrize("step", [41, pytest.param(1, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("case", SPACES)
 def test_what_is_legal_compiles_without_spilling(case: str, step: int) -> None:
-    problem = SPACES[case]
-    _, legal = TEMPLATE.space(problem, H200)
-    for row in range(0, len(legal["ahead"]), step):
-        schedule = TEMPLATE.schedule(legal, row)
-        (source,) = TEMPLATE.instantiate(problem, schedule)
-        kernel = load_nvrtc().compile(source, H200.arch)
-        assert not kernel.resources.spills, schedule
-        assert "serialized" not in kernel.log, schedule
+    assert_legal_compiles_without_spilling(TEMPLATE, SPACES[case], step)
 
 
 def _estimate(template: Any, problem: Matmul) -> float:

@@ -30,3 +30,20 @@ def assert_compiles_as_modelled(template: Any, problem: Any, schedule: Any, unit
     assert abs(kernel.resources.registers - estimated) <= NEAR
     kind = {Precision.FP16: "f16", Precision.BF16: "bf16"}.get(problem.precision, "tf32")
     assert set(count_tensor_core_instructions(kernel.cubin)[source.entry]) == {f"{unit}.{kind}"}
+
+
+def assert_legal_compiles_without_spilling(template: Any, problem: Any, step: int) -> None:
+    """Of products of warpgroups, which wait for nobody in between.
+
+    Args:
+        template: Of one kernel.
+        problem: Whose space is compiled.
+        step: One of so many legal schedules is.
+    """
+    _, legal = template.space(problem, H200)
+    for row in range(0, len(next(iter(legal.values()))), step):
+        schedule = template.schedule(legal, row)
+        (source,) = template.instantiate(problem, schedule)
+        kernel = load_nvrtc().compile(source, H200.arch)
+        assert not kernel.resources.spills, schedule
+        assert "serialized" not in kernel.log, schedule

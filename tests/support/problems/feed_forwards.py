@@ -2,13 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-
+from support.problems.agreement import check_rows
 from support.problems.squeezes import ACTIVATIONS, biased
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, apply
 from wpk.extent import Extent
-from wpk.libraries.reference import random_case, worst_error
 from wpk.operators import express
 from wpk.problems import Epilogue, FeedForward, NormKind, RowNorm, Tensor, whole_runs
 from wpk.schedules.wgmma.feed_forward import FeedForwardWgmmaSchedule, FeedForwardWgmmaTemplate
@@ -74,23 +72,5 @@ def check(
     schedule: FeedForwardWgmmaSchedule,
     template: Any = None,
 ) -> None:
-    """Executes on random data and holds the result against float64.
-
-    Args:
-        execution: Of the emulator.
-        problem: What to compute.
-        schedule: How.
-        template: Where a fault is planted.
-    """
-    case = random_case(problem, 0)
-    template = FeedForwardWgmmaTemplate() if template is None else template
-    reads, output = problem.accesses()
-    memory = [
-        execution.memory(access.tensor, np.broadcast_to(values, access.sizes))
-        for access, values in zip(reads, case.operands, strict=True)
-        if access is not None
-    ]
-    dims = {problem.m.free: problem.m.value} if problem.m.free else {}
-    y = execution.run(template, problem, schedule, memory, output.sizes, dims)
-    worst = worst_error(y, case)
-    assert worst <= 1, f"the largest error is {worst:.3g} times what rounding explains"
+    """See `check_rows`; ``template`` is where a fault is planted."""
+    check_rows(execution, template or FeedForwardWgmmaTemplate(), problem, schedule)

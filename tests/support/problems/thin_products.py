@@ -3,12 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
+from support.problems.agreement import check_rows
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, apply
 from wpk.extent import Extent
-from wpk.libraries.reference import random_case, worst_error
 from wpk.operators import express
 from wpk.problems import (
     Epilogue,
@@ -19,7 +17,6 @@ from wpk.problems import (
     Tensor,
     moments_of_row,
 )
-from wpk.schedules import packings
 from wpk.schedules.wgmma.thin import ThinWgmmaSchedule, ThinWgmmaTemplate
 
 
@@ -102,26 +99,5 @@ def broadcast(problem: Matmul) -> Matmul:
 def check(
     execution: Any, problem: Matmul, schedule: ThinWgmmaSchedule, template: Any = None
 ) -> None:
-    """Executes on random data and holds all results against float64.
-
-    Args:
-        execution: Of the emulator.
-        problem: What to compute.
-        schedule: How.
-        template: Where a fault is planted.
-    """
-    case = random_case(problem, 0)
-    template = ThinWgmmaTemplate() if template is None else template
-    reads, output = problem.accesses()
-    memory = [
-        packings.pack(template.packing(problem, schedule), values, problem)
-        if access is None
-        else execution.memory(access.tensor, np.broadcast_to(values, access.sizes))
-        for access, values in zip(reads, case.operands, strict=True)
-    ]
-    dims = {problem.m.free: problem.m.value} if problem.m.free else {}
-    y = execution.run(template, problem, schedule, memory, output.sizes, dims)
-    worst = worst_error(y, case)
-    assert worst <= 1, f"the largest error is {worst:.3g} times what rounding explains"
-    for found, (exact, allowed) in zip(execution.others, case.beside, strict=True):
-        assert np.all(np.abs(found - exact) <= allowed), "moments of what is stored"
+    """See `check_rows`; ``template`` is where a fault is planted."""
+    check_rows(execution, template or ThinWgmmaTemplate(), problem, schedule)
